@@ -51,7 +51,7 @@ def enters(app):
 
 
 def enters_by_page():
-    """Where another site's page holds the address, a page of the server's own takes the next step."""
+    """Where another site's page holds the address, the server answers with a page that loads the app next."""
     app = start("--state", "#tour=04-1f1b&strategy.tensor=2")
     status, headers, page = app.send("GET", f"/?token={app.token}", Sec_Fetch_Site="cross-site")
     assert status == 200 and headers["Set-Cookie"] and b"0;url=/#tour=04-1f1b&strategy.tensor=2" in page, (status, page)

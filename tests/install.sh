@@ -43,7 +43,7 @@ installed="$scratch/second place/share"
 [ -s "$installed/zsh/site-functions/_dtsim" ]
 [ -s "$installed/doc/dtsim/copyright" ]
 
-# The Python module finds the program of its own installation.
+# The Python module finds the program that is installed with it.
 if command -v python3 >/dev/null; then
     cd "$scratch/second place/lib/python3/dist-packages"
     env -u DTSIM python3 -B -c "import dtsim, sys

@@ -2,7 +2,7 @@
 # Plans are the same whoever does the work and whatever is killed meanwhile: what is printed, the rows, the scenarios.
 #   plan_rows.sh DTSIM same           one worker and two, and a plan that goes on although nothing is left to do
 #   plan_rows.sh DTSIM kill [TIMES]   kill -9 of the plan, and of a worker, at random moments: what goes on completes
-#   plan_rows.sh DTSIM bounds [all]   what bounds prune is never among the best: the rows are those of a plan that replays
+#   plan_rows.sh DTSIM bounds [all]   what bounds prune is never among the best: the rows are as of a plan that replays
 #                                     all; of three models on 8 to 32 GPUs with many schedules; all: with all axes
 set -u
 dtsim=$(realpath "$1") what=$2 times=${3:-3}
@@ -40,7 +40,7 @@ rows() # FOLDER: as their ids order them
     sort unsorted
 }
 
-# What a plan leaves behind is that of the whole one.
+# A plan leaves the same files as the uninterrupted one.
 expect_same() # FOLDER
 {
     rows "$1" | cmp whole.rows - || fail "the rows of $1 differ"

@@ -3,7 +3,7 @@
 
     texts_of_pictures.py PICTURE.svg...
 
-Widths are those of the font that cairo takes for the text, which is the font of the PNG and the PDF too.
+Widths are of the font that cairo takes for the text, which is the font of the PNG and the PDF, too.
 """
 import re
 import sys

@@ -22,7 +22,7 @@ CIRCLES = {
 
 
 def objects(build):
-    """The file of each object, and what it defines and needs, among the program's own symbols."""
+    """The file of each object, and the program's symbols that it defines and needs."""
     paths = {}
     for folder, _, names in os.walk(build):
         for name in names:
@@ -92,7 +92,7 @@ def mend(source, add):
     with open(path, encoding="utf-8") as file:
         lines = file.read().split("\n")
     marks = [i for i, line in enumerate(lines) if line.startswith("#include ")]
-    # The block of own headers that follows those of the system; else a new one after all.
+    # The block of this program's headers, after the system's; or a new one after all includes.
     block = []
     for i in reversed(marks):
         if not lines[i].startswith('#include "') or (block and block[0] != i + 1):

@@ -82,6 +82,9 @@ struct alike {
 
 /* What is known before anything is lowered. `stages` are the scenario's virtual stages. */
 void alike_make(const struct scenario *scenario, const struct stage *stages, struct alike *alike);
+/* Refuses more operations than a machine's memory holds: each takes some hundred bytes until it is replayed. Fails,
+ * too, where they are more than the budget allows. `whole`: of an iteration; else of its works alone. */
+int alike_check(const struct alike *alike, const struct scenario *scenario, bool whole, struct error *err);
 /* Members of a sum did not end it together: durations are not `exact`, and messages take their place. */
 void alike_part(struct alike *alike, const struct scenario *scenario);
 /* A figure of the works: the first replica alone is looked at, and nothing is exchanged between replicas. */

@@ -1,4 +1,4 @@
-/* How many operations a simulation would have. */
+/* How many operations a simulation would have, and whether these are too many. */
 #include "alike/alike_internal.h"
 
 #include "recompute/stage_plan.h"
@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/base.h"
+#include "base/progress.h"
 #include "collective/placed_group.h"
 #include "scenario/process_group.h"
 #include "scenario/scenario.h"
@@ -69,4 +70,19 @@ double count_works(const struct scenario *scenario, const struct stage *stages)
         if (stages[s].plan)
             each = fmax(each, (double)(2 * stages[s].nslices + stages[s].plan->nsteps));
     return each * works;
+}
+
+int alike_check(const struct alike *alike, const struct scenario *scenario, bool whole, struct error *err)
+{
+    enum { MOST = 1 << 26 };
+    double work = alike->works * alike->replicas, messages = whole && !alike->measured ? alike->messages : 0;
+    const char *fewer = work <= MOST && scenario->simulation.collectives == COLLECTIVES_AUTO ?
+                            "'collectives: measured' needs fewer, blind to what else is on the links of an all-reduce" :
+                            "'collectives: auto' and 'fold: auto' need the fewest";
+
+    if (work + messages <= MOST)
+        return progress_admit(scenario->progress, work + messages, err);
+    return error_clash(err, scenario->simulation.node ? scenario->simulation.node->loc : scenario->node->loc,
+                       "simulation: up to %.2g operations; expected at most %.2g: %s", work + messages, (double)MOST,
+                       fewer);
 }

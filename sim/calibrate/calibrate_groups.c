@@ -13,7 +13,8 @@ double sample_error(const struct sample_group *group, int sms, const struct samp
     return fabs(group_seconds(group, sms, sample) / sample->seconds - 1);
 }
 
-static double fitted_error(const struct sample_group *by, const struct sample_group *of, int sms)
+/* The mean error of one group's parameters on the samples that another group was fitted to. */
+static double mean_error(const struct sample_group *by, const struct sample_group *of, int sms)
 {
     double sum = 0;
 
@@ -22,16 +23,17 @@ static double fitted_error(const struct sample_group *by, const struct sample_gr
     return sum / (double)of->fit.count;
 }
 
-/* Whether single and batched products need two records: if the mean error of one common record, on either of them, is
- * larger by more than 0.01. If either are too few for a fit, one record must do. */
-static bool needs_two(const struct sample_group *any, const struct sample_group *one, const struct sample_group *many,
-                      int sms)
+/* Whether single and batched products (`one`, `many`) need a record each instead of a common one (`any`): if the common
+ * record's mean error on either of them is larger by more than 0.01 than that of the group's own record. Where either
+ * group has too few samples for a fit, the common record must do. */
+static bool need_two_records(const struct sample_group *any, const struct sample_group *one,
+                             const struct sample_group *many, int sms)
 {
     const double worse = 0.01;
 
     return !one->left_out && !many->left_out &&
-           (any->left_out || fitted_error(any, one, sms) > fitted_error(one, one, sms) + worse ||
-            fitted_error(any, many, sms) > fitted_error(many, many, sms) + worse);
+           (any->left_out || mean_error(any, one, sms) > mean_error(one, one, sms) + worse ||
+            mean_error(any, many, sms) > mean_error(many, many, sms) + worse);
 }
 
 static void drop_group(struct sample_groups *groups, struct sample_group *group)
@@ -58,9 +60,9 @@ static struct by_batches find_batches(struct sample_groups *groups, int dtype)
     return found;
 }
 
-/* Drops the common group (with `two`) or the two others. The last one first: the groups are sorted, and those after a
- * dropped group move. */
-static void keep_batches(struct sample_groups *groups, const struct by_batches *found, bool two)
+/* Drops the common group of a format's products (with `two`) or the groups of single and of batched ones. The last
+ * group is dropped first, because the groups after a dropped one move up in the list. */
+static void drop_batches(struct sample_groups *groups, const struct by_batches *found, bool two)
 {
     for (int batches = BATCHES_MANY; batches >= BATCHES_ANY; batches--)
         if (found->of[batches] && (batches == BATCHES_ANY) == two)
@@ -78,14 +80,14 @@ static void move_samples(struct sample_list *to, const struct sample_list *from)
         *GROW(to) = from->items[i];
 }
 
-/* Before the fit: attention with and without a causal mask is one kernel, which visits other blocks. If there are fewer
- * than `enough` samples of either, both are fitted together. */
+/* Before the fit. Attention with and without a causal mask runs the same kernel, on different blocks. So both groups
+ * are fitted together where one of them has fewer than `enough` samples: the later group joins the earlier one. */
 static void merge_masks(struct sample_groups *groups)
 {
     const size_t enough = 20;
 
     for (size_t i = groups->count; i-- > 0;)
-        for (size_t k = 0; k < i && i < groups->count; k++) {
+        for (size_t k = 0; k < i && i < groups->count; k++) {        /* the group i may be dropped on the way */
             struct sample_group *one = &groups->items[k], *other = &groups->items[i];
 
             if (one->kind != SAMPLE_ATTENTION || other->kind != SAMPLE_ATTENTION || one->dtype != other->dtype ||
@@ -99,14 +101,14 @@ static void merge_masks(struct sample_groups *groups)
         }
 }
 
-/* Before the fit: if all products are single or all are batched, the common group is enough. */
+/* Before the fit. If all products of a format are single or all are batched, their common group is enough. */
 static void merge_batches(struct sample_groups *groups)
 {
     for (int dtype = 0; dtype_names[dtype]; dtype++) {
         struct by_batches found = find_batches(groups, dtype);
 
         if (!found.of[BATCHES_ONE] || !found.of[BATCHES_MANY])
-            keep_batches(groups, &found, false);
+            drop_batches(groups, &found, false);
     }
 }
 
@@ -117,7 +119,7 @@ void groups_choose(struct sample_groups *groups, int sms)
         struct sample_group *one = found.of[BATCHES_ONE], *many = found.of[BATCHES_MANY];
 
         if (one)
-            keep_batches(groups, &found, needs_two(found.of[BATCHES_ANY], one, many, sms));
+            drop_batches(groups, &found, need_two_records(found.of[BATCHES_ANY], one, many, sms));
     }
 }
 

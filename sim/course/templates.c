@@ -1,7 +1,9 @@
 /* Oobleck's shapes (Jang et al. 2023, "Oobleck: Resilient Distributed Training of Large Models Using Pipeline
- * Templates", SOSP, arXiv 2309.08125): replicas of unequal numbers of stages, of whole nodes each, side by side, with
- * micro-batches so that they end together. A step takes as long as that of the slowest replica; each is simulated among
- * as many alike, with which it exchanges gradients. Here at most two templates stand side by side. */
+ * Templates", SOSP, arXiv 2309.08125). A template is a number of stages, on whole nodes. Replicas of unequal templates
+ * train together; they get as many micro-batches as let them end together. Here a shape has at most two templates.
+ *
+ * A step takes as long as its slowest replica. A replica is simulated in a job of equal replicas, with which it
+ * exchanges gradients; there are as many as in the shape. */
 #include "course/shapes_internal.h"
 
 #include <math.h>
@@ -11,7 +13,8 @@
 #include "base/base.h"
 #include "hardware/cluster.h"
 
-/* The time of a template next to that many replicas: a step of b micro-batches takes about first + b each seconds. */
+/* Times of one template in a job of some number of equal replicas: a step of b micro-batches takes about
+ * first + b x each seconds. `runs`: false: it does not fit, or was not measured. */
 struct template
 {
     bool runs;
@@ -21,24 +24,26 @@ struct template
 /* All templates. */
 struct templates {
     struct making *making;
-    int *stages, *nodes;     /* of each of them, ascending */
+    int *stages, *nodes;     /* [template]: ascending */
     int count, most;         /* templates; replicas at most */
-    struct template *mixed; /* [replicas][template] */
+    struct template *measured;       /* [replicas][template] */
 };
 
-/* Two templates side by side, `deep` replicas of the second one, and the micro-batches of a replica of each. */
+/* A shape of two templates, or of one (deep: 0). */
 struct pair {
-    int replicas, deep, first, second, micro[2];
-    double seconds;
+    int replicas, deep;      /* of both templates; of the second one, which has more stages */
+    int first, second;       /* templates */
+    int micro[2];            /* micro-batches of a replica of each */
+    double seconds;          /* of a step, by the templates' times */
 };
 
 static struct template *template_of(const struct templates *templates, int replicas, int number)
 {
-    return &templates->mixed[replicas * templates->count + number];
+    return &templates->measured[replicas * templates->count + number];
 }
 
-/* That number of replicas of a template. */
-static struct shape alike(const struct templates *templates, int replicas, int number)
+/* A shape of equal replicas of a template. Its times are not simulated yet. */
+static struct shape shape_of(const struct templates *templates, int replicas, int number)
 {
     return (struct shape){
         .nodes = templates->nodes[number] * replicas,
@@ -49,7 +54,8 @@ static struct shape alike(const struct templates *templates, int replicas, int n
     };
 }
 
-/* Two numbers of micro-batches, near the number that each replica has. */
+/* Finds a template's times in a job of equal replicas: simulates two numbers of micro-batches, near the number that
+ * each replica has. Returns -1 on an error; a template that does not run is none. */
 static int measure(const struct templates *templates, int replicas, int number, struct error *err)
 {
     struct template *template = template_of(templates, replicas, number);
@@ -59,7 +65,7 @@ static int measure(const struct templates *templates, int replicas, int number, 
     few = few ? few : 1;
     many = few + (few + 1) / 2;
     for (int i = 0; i < 2; i++) {
-        struct shape shape = alike(templates, replicas, number);
+        struct shape shape = shape_of(templates, replicas, number);
         int rc = shape_simulate(templates->making, &shape, i ? many : few, NULL, err);
 
         if (rc)
@@ -72,13 +78,15 @@ static int measure(const struct templates *templates, int replicas, int number, 
     return 0;
 }
 
-static double ends(const struct template *template, int micro)
+static double template_seconds(const struct template *template, int micro)
 {
     return template->first + micro * template->each;
 }
 
-/* The micro-batches with which both templates end soonest, at the same time but for whole ones. */
-static void share_out(const struct templates *templates, struct pair *pair)
+/* Sets the micro-batches with which both templates end soonest. With fractions of micro-batches all replicas would end
+ * at the same time, `level`: a replica has (level - first) / each micro-batches, and they add up to the total. The best
+ * whole number is near to that of the first template. */
+static void divide_micro_batches(const struct templates *templates, struct pair *pair)
 {
     const struct template *first = template_of(templates, pair->replicas, pair->first);
     const struct template *second = template_of(templates, pair->replicas, pair->second);
@@ -89,11 +97,12 @@ static void share_out(const struct templates *templates, struct pair *pair)
 
     pair->seconds = INFINITY;
     for (int micro = about - 1; micro <= about + 2; micro++) {
-        int left = total - shallow * micro, other = pair->deep && left > 0 ? (left + pair->deep - 1) / pair->deep :
-                                                    pair->deep             ? 1 :
-                                                                             0;
-        double seconds = fmax(shallow ? ends(first, micro) : 0, pair->deep ? ends(second, other) : 0);
+        int left = total - shallow * micro, other = 0;
+        double seconds;
 
+        if (pair->deep)
+            other = left > 0 ? (left + pair->deep - 1) / pair->deep : 1;
+        seconds = fmax(shallow ? template_seconds(first, micro) : 0, pair->deep ? template_seconds(second, other) : 0);
         if (micro < 1 || (!pair->deep && left > 0) || seconds >= pair->seconds)
             continue;
         pair->seconds = seconds;
@@ -102,8 +111,8 @@ static void share_out(const struct templates *templates, struct pair *pair)
     }
 }
 
-/* The best pair of so many replicas on so many nodes, if it is better than `best`. As many replicas as the nodes allow
- * are of the deeper template. */
+/* Sets `best` to the fastest pair of that number of replicas on that number of nodes, if one is faster. As many
+ * replicas as the nodes allow are of the deeper template. */
 static void search(const struct templates *templates, int replicas, int nodes, struct pair *best)
 {
     for (int first = 0; first < templates->count; first++)
@@ -118,17 +127,17 @@ static void search(const struct templates *templates, int replicas, int nodes, s
             if ((more && (!pair.deep || pair.deep >= replicas)) || !template_of(templates, replicas, first)->runs ||
                 !template_of(templates, replicas, second)->runs)
                 continue;
-            share_out(templates, &pair);
+            divide_micro_batches(templates, &pair);
             if (pair.seconds < best->seconds)
                 *best = pair;
         }
 }
 
-/* Simulates what the estimates chose. */
-static int take(const struct templates *templates, const struct pair *pair, struct error *err)
+/* Simulates the pair that the estimates chose, and keeps it as a shape. */
+static int simulate_pair(const struct templates *templates, const struct pair *pair, struct error *err)
 {
     int shallow = pair->replicas - pair->deep;
-    struct shape shape = alike(templates, pair->replicas, pair->first);
+    struct shape shape = shape_of(templates, pair->replicas, pair->first);
 
     shape.nodes = shallow * templates->nodes[pair->first] + pair->deep * templates->nodes[pair->second];
     shape.gpus = (shallow * templates->stages[pair->first] + pair->deep * templates->stages[pair->second]) *
@@ -137,19 +146,20 @@ static int take(const struct templates *templates, const struct pair *pair, stru
     shape.deep_pipeline = pair->deep ? templates->stages[pair->second] : 0;
     for (int i = 0; i < (pair->deep ? 2 : 1); i++) {
         int number = i ? pair->second : pair->first, count = i ? pair->deep : shallow;
-        struct shape own = alike(templates, pair->replicas, number);
-        int rc = shape_simulate(templates->making, &own, pair->micro[i], NULL, err);
+        struct shape part = shape_of(templates, pair->replicas, number);
+        int rc = shape_simulate(templates->making, &part, pair->micro[i], NULL, err);
 
         if (rc)
             return rc < 0 ? -1 : 0;
-        shape.seconds = fmax(shape.seconds, own.seconds);
-        shape.power += own.power / pair->replicas * count;
+        shape.seconds = fmax(shape.seconds, part.seconds);
+        shape.power += part.power / pair->replicas * count;
     }
     shape_take(templates->making->shapes, &shape);
     return 0;
 }
 
-/* A stage on whole nodes, or whole stages on a node; left out where a template is larger than the cluster. */
+/* Lists the templates that fill whole nodes: all of them, or those of the numbers of stages in `pipeline`. One that is
+ * larger than the cluster is left out. */
 static void list_templates(struct templates *templates)
 {
     const struct elastic_spec *spec = templates->making->scenario->train->elastic;
@@ -168,6 +178,8 @@ static void list_templates(struct templates *templates)
     }
 }
 
+/* Measures each template where a shape may have it: in a job of `replicas`, the others of which need a node number at
+ * least as the smallest template does. */
 static int measure_all(const struct templates *templates, int least, struct error *err)
 {
     int nodes = templates->making->shapes->nodes;
@@ -197,17 +209,18 @@ int shapes_add_templates(struct making *making, struct error *err)
                        templates.count, templates.most);
     if (rc)
         templates.most = 0;
-    templates.mixed = xcalloc((size_t)(templates.most + 1) * (size_t)(templates.count + 1), sizeof *templates.mixed);
+    templates.measured =
+        xcalloc((size_t)(templates.most + 1) * (size_t)(templates.count + 1), sizeof *templates.measured);
     rc = rc ? rc : measure_all(&templates, least, err);
     for (int nodes = 1; nodes < whole && !rc; nodes++) {
         struct pair best = {.seconds = INFINITY};
 
         for (int replicas = least; replicas <= templates.most; replicas++)
             search(&templates, replicas, nodes, &best);
-        rc = isinf(best.seconds) ? 0 : take(&templates, &best, err);
+        rc = isinf(best.seconds) ? 0 : simulate_pair(&templates, &best, err);
     }
     free(templates.stages);
     free(templates.nodes);
-    free(templates.mixed);
+    free(templates.measured);
     return rc;
 }

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "alike/alike.h"
 #include "engine/program.h"
 #include "exchange/exchange.h"
 #include "scenario/scenario.h"
@@ -10,7 +11,7 @@
 #include "script/script.h"
 #include "workload/workload.h"
 
-/* Whether the budget is spent; `told`: operations, when progress was told of them. */
+/* Whether the budget is spent. Asks once every PROGRESS_OPERATIONS operations; `told`: operations at the last time. */
 static bool stopped(const struct lowering *lowering, size_t *told)
 {
     size_t count = lowering->program->ops.count;
@@ -30,7 +31,7 @@ static void lower_step(struct lowering *lowering, const struct step *step)
     switch ((enum step_kind)step->kind) {
     case STEP_WORKS: lower_works(lowering, replica, rank, step->at); break;
     case STEP_MEET: lower_meeting(lowering, replica / number * number, number, rank, step->at); break;
-    case STEP_HAND_ROUND: replicate_before(lowering, step->at); break;
+    case STEP_REPLICATE: replicate_before(lowering, step->at); break;
     case STEP_SUM: lower_sum(lowering, at, number); break;
     case STEP_JOIN: lower_join(lowering, at); break;
     case STEP_TIE: lower_tie(lowering, number); break;
@@ -61,23 +62,7 @@ static int lower_rows(struct lowering *lowering)
     return rc;
 }
 
-/* An operation takes some hundred bytes until it is replayed: more operations would fill a machine's memory. */
-static int check_operations(const struct scenario *scenario, const struct alike *alike, bool whole, struct error *err)
-{
-    enum { MOST = 1 << 26 };
-    double work = alike->works * alike->replicas, messages = whole && !alike->measured ? alike->messages : 0;
-    const char *fewer = work <= MOST && scenario->simulation.collectives == COLLECTIVES_AUTO ?
-                            "'collectives: measured' needs fewer, blind to what else is on the links of an all-reduce" :
-                            "'collectives: auto' and 'fold: auto' need the fewest";
-
-    if (work + messages <= MOST)
-        return progress_admit(scenario->progress, work + messages, err);
-    return error_clash(err, scenario->simulation.node ? scenario->simulation.node->loc : scenario->node->loc,
-                       "simulation: up to %.2g operations; expected at most %.2g: %s", work + messages, (double)MOST,
-                       fewer);
-}
-
-/* Makes the places of entries, which lack only the micro-batch. */
+/* Makes the places of micro-batch 0 of each chunk. place_of (lower_work.c) sets the micro-batch of other entries. */
 static void make_places(struct lowering *lowering)
 {
     const struct plan *plan = lowering->plan;
@@ -92,7 +77,7 @@ static void make_places(struct lowering *lowering)
                 .replica = replica, .rank = rank, .stage = stage, .direction = direction, .prank = prank,
                 .held = &lowering->ranks[prank].class->stages[stage],
                 .times = &lowering->ranks[prank].class->times[stage],
-                .state = lowering_state(lowering, replica, direction, stage, 0),
+                .state = micro_batch_state_of(lowering, replica, direction, stage, 0),
                 .chunk_state = chunk_state_of(lowering, prank, chunk),
             };
         }
@@ -117,8 +102,8 @@ static void allocate(struct lowering *lowering)
     lowering->states = ARENA_ARRAY(arena, struct micro_batch_state, states);
     for (size_t i = 0; i < states; i++)
         lowering->states[i] = (struct micro_batch_state){.done = {NO_OP, NO_OP, NO_OP}, .due = NO_OP};
-    lowering->sums.summed = ARENA_ARRAY(arena, struct event, stages);
-    lowering->sums.untied = ARENA_ARRAY(arena, struct event, tied_sums(&lowering->exchanges));
+    lowering->sums.computed = ARENA_ARRAY(arena, struct event, stages);
+    lowering->sums.tied_computed = ARENA_ARRAY(arena, struct event, tied_sums(&lowering->exchanges));
     lowering->sums.parties = ARENA_ARRAY(arena, struct party *, stages * GROUP_KIND_COUNT);
     lowering->sums.tied = ARENA_ARRAY(arena, struct party *, tied_sums(&lowering->exchanges));
     lowering->sums.flow_ids = ARENA_ARRAY(arena, uint32_t, most_flows(lowering));
@@ -163,8 +148,8 @@ static bool exchanges_replicas(const struct lowering *lowering)
     return lowering->rows.whole && (buckets ? any : scenario_replicas(lowering->scenario) > 1);
 }
 
-/* Makes all that steps need: places, lanes, costs of the exchanges within works, buckets. lowering_release in either
- * case. */
+/* Everything before the first step: finds rows and exchanges, measures the exchanges within works, makes places and
+ * lanes. Call lowering_release in either case. */
 static int begin(struct lowering *lowering, const struct workload *workload, enum lower_what what)
 {
     const struct scenario *scenario = lowering->scenario = workload->scenario;
@@ -180,7 +165,7 @@ static int begin(struct lowering *lowering, const struct workload *workload, enu
         .program = {.flows = exchanges->alike.flows, .ranks = exchanges->alike.replicas * scenario->plan.stages,
                     .progress = scenario->progress},
     };
-    if (lowering->measure->failed || check_operations(scenario, &exchanges->alike, whole, lowering->err) ||
+    if (lowering->measure->failed || alike_check(&exchanges->alike, scenario, whole, lowering->err) ||
         exchanges_measure(exchanges))
         return -1;
     rows_find(&lowering->rows, workload, whole, &lowering->arena);
@@ -226,7 +211,7 @@ static void print_script(struct lowering *lowering, enum lower_pass after, FILE 
     const struct rows *rows = &lowering->rows;
     struct script script;
     const struct labels *labels = script_write(rows, &lowering->exchanges, after == PASS_WORKS, &lowering->arena, &script);
-    size_t count = script.all.count;
+    size_t count = script.steps.count;
     const struct step **order = after == PASS_ORDER ? script_order(rows, &script, labels, &count) : NULL;
 
     script_print(rows, &script, labels, order, count, out);

@@ -5,8 +5,8 @@
  *   exchanges     exchange/      what replicas exchange, and whether as messages or as durations; what works exchange
  *                 within, and how long that takes
  *   works         script/works.c    steps of all works, with the labels that they wait for and give
- *   updates       script/updates.c  steps of sums, updates and gathers of weights, beside these
- *   hosts         lower_host.c   what hosts keep for their GPUs, and what they update
+ *   updates       script/updates.c  steps of sums, updates and gathers of weights, in addition
+ *   hosts         lower_host.c   bytes that hosts keep for their GPUs, and parameters that they update
  *   order         script/resolve.h  the order of all steps
  *   durations     lower_compute.c   how long works take. Each step in its turn becomes operations: works (lower_work.c and,
  *                 layer by layer, lower_layers.c), boundaries (lower_send.c), sums (lower_sync.c), updates and weights
@@ -19,7 +19,7 @@
 
 enum lower_what {
     LOWER_ITERATION,         /* the whole iteration: compute, boundary transfers, gradient all-reduce, update */
-    LOWER_COMPUTE,           /* one replica's rows and boundary transfers, for figures and grids */
+    LOWER_COMPUTE,           /* one replica's works and boundary transfers, for figures and grids */
 };
 
 struct lowered {
@@ -30,7 +30,8 @@ struct lowered {
 
 /* The purpose of the operations that a work becomes. */
 enum op_what work_what(enum work_kind kind);
-/* Builds the program. `measure` serves the tensor-parallel (and measured) collectives. Release in either case. */
+/* Builds the program. `measure`: the collectives that become durations. Fails where one cannot be measured, where
+ * operations are too many or would never end, and where the budget is spent. Call lowered_release in either case. */
 int lower(const struct workload *workload, enum lower_what what, struct measure *measure, struct lowered *lowered,
           struct error *err);
 void lowered_release(struct lowered *lowered);
@@ -40,14 +41,14 @@ enum lower_pass {
     PASS_ROWS,                       /* entries: works of every local step, updates, gathers; who completes gradients */
     PASS_EXCHANGES,                  /* what replicas exchange, as messages or durations; what works exchange within */
     PASS_WORKS,                      /* steps of works, with the labels that they wait for and give */
-    PASS_UPDATES,                    /* and of sums, updates and gathers of weights: all steps */
-    PASS_HOSTS,                      /* what hosts keep for their GPUs, and what they update */
+    PASS_UPDATES,                    /* all steps: in addition to works sums, updates and gathers of weights */
+    PASS_HOSTS,                      /* bytes that hosts keep for their GPUs, and parameters that they update */
     PASS_ORDER,                      /* the order of all steps */
     PASS_DURATIONS,                  /* how long works take while nothing slows them down */
     PASS_COUNT
 };
 extern const char *const lower_pass_names[];     /* "rows", "exchanges", ...; NULL-terminated */
-/* Prints what a pass of an iteration's lowering has found, a line each. Fails as lower() does. */
+/* Lowers an iteration up to a pass, and prints the pass's findings, one a line. Fails as lower() does. */
 int lower_print(const struct workload *workload, enum lower_pass after, struct measure *measure, FILE *out,
                 struct error *err);
 

@@ -24,29 +24,31 @@ enum op_what work_what(enum work_kind kind)
     return whats[kind];
 }
 
-static void communicate(struct new_op *op, enum peers with, double seconds)
+static void add_communication(struct new_op *op, enum peers with, double seconds)
 {
     op->compute.communication += seconds;
     op->compute.with[with] += seconds;
 }
 
-void exchanges_count(const struct lowering *lowering, const struct place *here, const struct work_counts *counts)
+void count_exchanges(const struct lowering *lowering, const struct place *here, const struct work_counts *counts)
 {
-    struct chunk_state *own = here->chunk_state;
+    struct chunk_state *chunk_state = here->chunk_state;
+    const struct exchange_cost *exchanges = chunk_state->exchanges;
 
     for (int i = 0; lowering->exchanges.within && i < EXCHANGE_COUNT; i++)
-        own->exchanged[i] += counts->exchanges[i] * own->exchanges[i].bytes_sent;
-    own->gathered += counts->hidden_gathers * own->exchanges[EXCHANGE_GATHER].bytes_sent;
+        chunk_state->exchanged[i] += counts->exchanges[i] * exchanges[i].bytes_sent;
+    chunk_state->gathered += counts->hidden_gathers * exchanges[EXCHANGE_GATHER].bytes_sent;
 }
 
-/* Seconds of an exchange of the work, as often as it runs. */
+/* Seconds of all runs of one exchange in the work. */
 static double exchange_seconds(const struct place *here, const struct work_counts *counts, int exchange)
 {
     return counts->exchanges[exchange] * here->chunk_state->exchanges[exchange].seconds *
            (exchange == EXCHANGE_DISPATCH ? 1 - here->hidden : 1);
 }
 
-/* The seconds of hidden gathers that no EXCHANGE_OVERLAPPED includes and that overlap with all kernels of the work. */
+/* Seconds of the work's hidden gathers that its kernels do not hide. These gathers overlap with all kernels of the
+ * work. An EXCHANGE_OVERLAPPED includes a gather; it is not counted here. */
 static double exposed_gathers(const struct place *here, const struct work_cost *cost)
 {
     const struct exchange_cost *gather = &here->chunk_state->exchanges[EXCHANGE_GATHER];
@@ -58,7 +60,7 @@ static double exposed_gathers(const struct place *here, const struct work_cost *
     return gathers > 0 ? contention_exposed(gathers * gather->seconds, kernels, gather->share) : 0;
 }
 
-/* Whether kernels of the work overlap with the exchange; its seconds are then the part that they do not hide. */
+/* Whether kernels of the work overlap with the exchange; its seconds are then only those that no kernel hides. */
 static bool overlaps(const struct lowering *lowering, int exchange)
 {
     const struct parallelism *spec = &lowering->scenario->parallelism;
@@ -68,8 +70,8 @@ static bool overlaps(const struct lowering *lowering, int exchange)
            (blocks && spec->overlap_context && (exchange == EXCHANGE_ATTENTION || exchange == EXCHANGE_ATTENTION_BACKWARD));
 }
 
-/* The share of what kernels do not hide of overlapped exchanges that is longer than the GPU's waits for launches. The
- * kernels that would hide an exchange are short there, and nothing else on the GPU waits for its end meanwhile. */
+/* Overlapped exchanges also run while the GPU waits for launches, where the kernels are too short to hide them. Returns
+ * the share of their exposed seconds (those that no kernel hides) that is left beyond these waits. */
 static double exposed_share(const struct lowering *lowering, const struct place *here, const struct work_cost *cost)
 {
     double all = exposed_gathers(here, cost);
@@ -90,29 +92,32 @@ static void exchange_within(const struct lowering *lowering, const struct place 
     for (int i = 0; i < EXCHANGE_COUNT; i++) {
         if (!cost->counts.exchanges[i])
             continue;
-        communicate(op, exchange_peers[i],
-                    exchange_seconds(here, &cost->counts, i) * (overlaps(lowering, i) ? share : 1));
+        add_communication(op, exchange_peers[i],
+                          exchange_seconds(here, &cost->counts, i) * (overlaps(lowering, i) ? share : 1));
         op->compute.sent += cost->counts.exchanges[i] * exchanges[i].bytes_sent;
         op->compute.vector += cost->counts.exchanges[i] * exchanges[i].vector;
     }
-    communicate(op, PEERS_TENSOR, exposed_gathers(here, cost) * share);
+    add_communication(op, PEERS_TENSOR, exposed_gathers(here, cost) * share);
     op->compute.sent += cost->counts.hidden_gathers * gather->bytes_sent;
     op->compute.vector += cost->counts.hidden_gathers * gather->vector;
-    /* keys and values come again for the backward; the rest of its bytes are their gradients */
+    /* hidden gathers, and the keys and values of a backward of attention, whose other bytes are gradients */
     op->compute.activations =
         cost->counts.hidden_gathers * gather->bytes_sent +
         cost->counts.exchanges[EXCHANGE_ATTENTION_BACKWARD] * exchanges[EXCHANGE_ATTENTION].bytes_sent;
     if (contention->collective == 0)
         return;
     contention_pass(contention, op->compute.communication);
-    communicate(op, PEERS_DATA, contention_stretch(contention, cost->times.seconds));
+    add_communication(op, PEERS_DATA, contention_stretch(contention, cost->times.seconds));
 }
 
-/* The share of all-to-alls that kernels hide where a forward and a backward go together as in Megatron Core
- * (models/common/model_chunk_schedule_plan.py, TransformerLayerSchedulePlan.run), block by block in four phases: the
- * backward's all-to-all back from the experts beside the forward up to the router, the forward's to the experts beside
- * the experts' backward, the backward's beside the experts' forward, the forward's back beside the rest of the
- * backward. */
+/* The share of all-to-alls that kernels hide where a forward and a backward overlap as in Megatron Core
+ * (models/common/model_chunk_schedule_plan.py, TransformerLayerSchedulePlan.run). Each block has four phases, in each
+ * of which an all-to-all of one work overlaps with kernels of the other:
+ *
+ *     the backward's first all-to-all     the forward up to the router
+ *     the forward's to the experts        the experts' backward
+ *     the backward's second one           the experts' forward
+ *     the forward's from the experts      the rest of the backward */
 static double hidden_in_phases(const struct places *places)
 {
     double exposed = 0, all = 0;
@@ -130,9 +135,9 @@ static double hidden_in_phases(const struct places *places)
     return all > 0 ? 1 - exposed / all : 0;
 }
 
-/* The share of overlapped works' all-to-alls that each other's kernels hide (DeepSeek-AI 2024, DeepSeek-V3, section
- * 3.2.1), or of a work's own that its shared experts hide. Exposed are the seconds beyond all these kernels, or the seconds
- * that kernels lose (contention_exposed). */
+/* The share of all-to-alls that kernels hide: in two overlapped works the other work's kernels (DeepSeek-AI 2024,
+ * DeepSeek-V3, section 3.2.1), in a single work the kernels of its shared experts. contention_exposed says which
+ * seconds are exposed. */
 static double hidden_share(const struct lowering *lowering)
 {
     const struct places *places = &lowering->places;
@@ -165,7 +170,7 @@ void hide_dispatches(struct lowering *lowering)
 }
 
 void set_duration(const struct lowering *lowering, const struct place *here, const struct work_cost *cost,
-                         struct new_op *op)
+                  struct new_op *op)
 {
     exchange_within(lowering, here, cost, op);
     op->amount = cost->times.seconds + op->compute.communication;
@@ -179,7 +184,7 @@ uint32_t lower_compute(struct lowering *lowering, const struct place *here, enum
     op->kind = OP_COMPUTE;
     op->what = (uint8_t)work_what(kind);
     op->lane = lowering->ranks[here->prank].compute_lane;
-    exchanges_count(lowering, here, &cost->counts);
+    count_exchanges(lowering, here, &cost->counts);
     set_duration(lowering, here, cost, op);
     op->mb = here->work.mb;
     op->stage = here->stage;

@@ -21,14 +21,13 @@ static size_t stream_lane(const struct lowering *lowering, int stream, int progr
     return (at * (size_t)lowering->program->flows + (size_t)flow) * (size_t)lowering->lanes.channels + (size_t)channel;
 }
 
-/* FSDP's sums over the replicas that hold the same share have a stream of their own. */
+/* FSDP's sums over the replicas that hold the same share have a second stream. */
 uint32_t collective_lane(const struct lowering *lowering, enum group_kind kind, int program_rank, int flow,
                          int channel)
 {
     return lowering->lanes.collective[stream_lane(lowering, kind == GROUP_SAME_SHARE, program_rank, flow, channel)];
 }
 
-/* A lane for each stream, rank, flow and channel. */
 void make_collective_lanes(struct lowering *lowering)
 {
     const struct process_groups *groups = &lowering->scenario->groups;
@@ -41,11 +40,13 @@ void make_collective_lanes(struct lowering *lowering)
 
     lowering->lanes.streams = groups->of[GROUP_SAME_SHARE].exchanges ? 2 : 1;
     lowering->lanes.channels = 1;
-    for (size_t i = 0; i < (size_t)plan_virtual_stages(lowering->plan) * COUNT(kinds); i++)
-        if (groups->of[kinds[i % COUNT(kinds)]].exchanges) {
-            int channels = members_of(&lowering->exchanges, kinds[i % COUNT(kinds)], (int)(i / COUNT(kinds)))->channels;
+    for (int stage = 0; stage < plan_virtual_stages(lowering->plan); stage++)
+        for (size_t k = 0; k < COUNT(kinds); k++) {
+            const struct members *members =
+                groups->of[kinds[k]].exchanges ? members_of(&lowering->exchanges, kinds[k], stage) : NULL;
 
-            lowering->lanes.channels = channels > lowering->lanes.channels ? channels : lowering->lanes.channels;
+            if (members && members->channels > lowering->lanes.channels)
+                lowering->lanes.channels = members->channels;
         }
     count = (size_t)lowering->program->ranks * (size_t)flows * (size_t)lowering->lanes.channels;
     lowering->lanes.collective = ARENA_ARRAY(&lowering->arena, uint32_t, count * (size_t)lowering->lanes.streams);
@@ -85,7 +86,7 @@ struct party *party_tied(struct lowering *lowering, int number)
     return *known ? *known : (*known = party_make(lowering, members_tied(&lowering->exchanges, number)));
 }
 
-/* The lane of a member's exchange: its stream's; each sum of tied gradients has lanes of its own. */
+/* The lane of a member's exchange: its stream's. Each sum of tied gradients makes new lanes. */
 static uint32_t member_lane(struct lowering *lowering, const struct party *party, int i, int flow, int channel)
 {
     const struct members *members = party->members;
@@ -97,14 +98,14 @@ static uint32_t member_lane(struct lowering *lowering, const struct party *party
                         lowering->program->flows * streams + members->flows * party->exchanged + flow);
 }
 
-/* The operation of a flow, among the operations that a member's exchange waits for. In a sum of tied gradients it
- * belongs to the GPU with that piece. */
+/* Among the operations that a member's exchange waits for, the one that a flow of it waits for. The flow of a sum of
+ * tied gradients is a piece: it waits for the flow of the GPU that holds this piece. */
 static uint32_t flow_after(const struct lowering *lowering, const struct party *party, int i, int flow)
 {
     const struct members *members = party->members;
-    int own = rank_flows(&lowering->exchanges, members->ranks[i] % lowering->plan->stages);
+    int flows = rank_flows(&lowering->exchanges, members->ranks[i] % lowering->plan->stages);
 
-    return event_flow(&party->after[i], own == members->flows ? flow : flow * own / members->flows);
+    return event_flow(&party->after[i], flows == members->flows ? flow : flow * flows / members->flows);
 }
 
 /* One flow of each group's collective, on every channel. */
@@ -116,7 +117,8 @@ static void exchange_flow(struct lowering *lowering, struct party *party, const 
 
     for (int i = 0; i < members->all * channels; i++)
         party->lanes[i] = member_lane(lowering, party, i / channels, flow, i % channels);
-    /* one collective after another, as on NCCL's stream: each begins after the last operation of the first channel */
+    /* a collective with several channels is one kernel of NCCL: an operation of no duration in the first channel's lane
+     * lets all channels begin together, after the collective before */
     for (int i = 0; i < members->all; i++) {
         party->ready[i] = flow_after(lowering, party, i, flow);
         like.lane = party->lanes[i * channels];
@@ -135,6 +137,7 @@ static void exchange_flow(struct lowering *lowering, struct party *party, const 
     }
 }
 
+/* Message by message, all flows of all members. */
 static void exchange_messages(struct lowering *lowering, struct party *party, const struct emission *exchange,
                               struct new_op like)
 {

@@ -1,14 +1,17 @@
-/* What GPUs copy to and from their hosts, and what hosts update.
+/* Copies between GPUs and their hosts, and the updates of hosts.
  *
- * With offload: optimizer the host updates (Ren et al. 2021, ZeRO-Offload, sections 4 and 5). Gradients go to the host
- * as soon as they are ready: by bucket after their sum over the replicas, else by layer. The CPUs update one unit after
- * another, with clipping when they have all gradients. Weights come back. These are three streams. From ZeRO 1 on each
- * replica does so with its share. With offload: weights the updated weights go to the host. What layers copy beside their
- * kernels stands in lower_layers.c.
+ * With `offload: optimizer` the host updates (Ren et al. 2021, ZeRO-Offload, sections 4 and 5):
+ *   gradients  go to the host as soon as they are ready: bucket by bucket after their sum over the replicas, or, where
+ *              there are no buckets, layer by layer
+ *   update the CPUs update one of these portions after another; with clipping they begin when they have all gradients
+ *   weights    come back
+ * Copies to the host, updates and copies back are three streams. From ZeRO 1 on each replica does all this with its
+ * share. With `offload: weights` the updated weights go to the host. lower_layers.c asks for the copies that overlap
+ * with a layer's kernels.
  *
- * Reads the plans of stages, buckets, and which policies of memory keep what on hosts.
- * Adds lanes to hosts and the portions that these update, before other operations; then the copies, which layers and updates
- * ask for, and the hosts' updates. */
+ * Reads the plans of stages, buckets, and the memory policies that keep something on hosts.
+ * Adds lanes to hosts and the portions that these update, before other operations; then the copies for which layers and
+ * updates ask, and the hosts' updates. */
 #include "lower/lower_internal.h"
 #include "recompute/stage_plan.h"
 
@@ -26,7 +29,7 @@
 #include "schedule/schedule.h"
 #include "stage/stage.h"
 
-/* What the host of a stage updates: bucket by bucket or layer by layer. */
+/* The portions that the host of a stage updates: its buckets, or, without buckets, its layers. */
 static struct portions find_portions(struct lowering *lowering, int stage)
 {
     const struct stage *held = &lowering->workload->stages[stage];
@@ -37,11 +40,11 @@ static struct portions find_portions(struct lowering *lowering, int stage)
 
     for (size_t i = 0; i < most; i++) {
         const struct bucket *bucket = &buckets->items[i];
-        double own = buckets->count ? bucket->values / recipe->divided[HELD_STATES][bucket->class]
-                                    : recipe_share(recipe, HELD_STATES, held->slices[i].trained);
+        double parameters = buckets->count ? bucket->values / recipe->divided[HELD_STATES][bucket->class]
+                                           : recipe_share(recipe, HELD_STATES, held->slices[i].trained);
 
         if (buckets->count || held->slices[i].parameters > 0)
-            portions.items[portions.count++] = (struct portion){own, i};
+            portions.items[portions.count++] = (struct portion){parameters, i};
     }
     return portions;
 }
@@ -83,47 +86,47 @@ struct event host_copy(struct lowering *lowering, bool to_host, double bytes, bo
     return event_of(lower_after(lowering, op, after));
 }
 
-/* Whether copies to the host behind the first `done` of them are within the room. */
-static bool within(const struct outs *outs, size_t done, const struct room *room)
+/* Whether the room is enough for the copies to the host that are under way when the first `done` have ended. */
+static bool within(const struct copies_out *out, size_t done, const struct room *room)
 {
-    double before = done > 0 ? outs->items[done - 1].sum : 0;
+    double before = done > 0 ? out->items[done - 1].sum : 0;
 
-    return done == outs->count ||
-           (outs->count - done <= room->copies && outs->items[outs->count - 1].sum - before <= room->bytes);
+    return done == out->count ||
+           (out->count - done <= room->copies && out->items[out->count - 1].sum - before <= room->bytes);
 }
 
 struct event host_drained(const struct rank_host *host, const struct room *room)
 {
-    size_t low = 0, high = host->outs.count;
+    size_t low = 0, high = host->out.count;
 
     while (low < high) {
         size_t middle = (low + high) / 2;
 
-        if (within(&host->outs, middle, room))
+        if (within(&host->out, middle, room))
             high = middle;
         else
             low = middle + 1;
     }
-    return low > 0 ? host->outs.items[low - 1].event : event_of(NO_OP);
+    return low > 0 ? host->out.items[low - 1].event : event_of(NO_OP);
 }
 
-void host_sends(struct lowering *lowering, struct rank_host *host, struct event event, double bytes)
+void host_note_copy(struct lowering *lowering, struct rank_host *host, struct event event, double bytes)
 {
-    struct outs *outs = &host->outs;
-    double sum = outs->count ? outs->items[outs->count - 1].sum : 0;
+    struct copies_out *out = &host->out;
+    double sum = out->count ? out->items[out->count - 1].sum : 0;
 
-    if (outs->count == outs->capacity) {
-        struct sent *items = outs->items;
+    if (out->count == out->capacity) {
+        struct copy_out *items = out->items;
 
-        outs->capacity = 2 * outs->capacity + 64;
-        outs->items = ARENA_ARRAY(&lowering->arena, struct sent, outs->capacity);
-        if (outs->count)
-            memcpy(outs->items, items, outs->count * sizeof *items);
+        out->capacity = 2 * out->capacity + 64;
+        out->items = ARENA_ARRAY(&lowering->arena, struct copy_out, out->capacity);
+        if (out->count)
+            memcpy(out->items, items, out->count * sizeof *items);
     }
-    outs->items[outs->count++] = (struct sent){event, sum + bytes};
+    out->items[out->count++] = (struct copy_out){event, sum + bytes};
 }
 
-/* Seconds of the host for a portion: its CPUs update for all GPUs of the job there. */
+/* Seconds of an update of a portion. The CPUs of a node update for all GPUs of the job there, equally fast for each. */
 static double update_seconds(const struct lowering *lowering, int prank, const struct portion *portion)
 {
     const struct scenario *scenario = lowering->scenario;
@@ -133,7 +136,7 @@ static double update_seconds(const struct lowering *lowering, int prank, const s
                                   layout_node_seats(&scenario->layout, seat.gpu));
 }
 
-/* The copy of a portion's gradients, or of its weights, which an update of a stage needs. */
+/* Copies a portion's gradients to the host, or its weights back; returns the end. */
 static struct event copy_portion(struct lowering *lowering, bool to_host, int prank, int stage, const struct portion *portion,
                                  struct event after)
 {
@@ -143,12 +146,13 @@ static struct event copy_portion(struct lowering *lowering, bool to_host, int pr
                      (struct new_op){.mb = -1, .stage = stage}, after);
 }
 
-/* The end of the gradients of a chunk's portion, including tied weights. */
+/* The end of the sums of a portion's gradients, with tied ones. `buckets`: in the chunk, the last ones of its
+ * `sums`. */
 static struct event portion_ready(struct lowering *lowering, const struct chunk_state *chunk_state, size_t buckets,
                                   const struct portion *portion)
 {
-    struct event ready = buckets ? chunk_state->sums.items[chunk_state->sums.count - buckets + portion->from]
-                                 : chunk_state->layers[portion->from];
+    struct event ready = buckets ? chunk_state->sums.items[chunk_state->sums.count - buckets + portion->index]
+                                 : chunk_state->layers[portion->index];
 
     return event_both(&lowering->arena, ready, chunk_state->tied);
 }
@@ -167,7 +171,7 @@ static struct event update_portion(struct lowering *lowering, int prank, int sta
     return back ? copy_portion(lowering, false, prank, stage, portion, done) : done;
 }
 
-/* A portion of one of a rank's stages, whose gradients the host has after `copied`. */
+/* A portion of one of a rank's stages, and the end of the copy of its gradients to the host. */
 struct copied { const struct portion *portion; int stage; struct event copied; };
 
 /* Clipping takes the norm of all gradients, so that no update begins before the host has the last of them (DeepSpeed,
@@ -247,7 +251,7 @@ void hosts_print(const struct lowering *lowering, FILE *out)
             bool buckets = lowering->exchanges.buckets[stage].count;
 
             fprintf(out, "%6d  gradients of %s %zu, %.12g B; an update of %.9g s\n", stage, buckets ? "bucket" : "layer",
-                    buckets ? portion->from : held->nslices - 1 - portion->from, portion->parameters * each.gradients,
+                    buckets ? portion->index : held->nslices - 1 - portion->index, portion->parameters * each.gradients,
                     update_seconds(lowering, rank, portion));
         }
     }

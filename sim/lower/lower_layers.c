@@ -35,26 +35,21 @@ struct walk {
     const struct place *here;
     const struct stage *stage;
     struct rank_host *host;
-    struct new_op op;            /* memory and communication of the next operation, in addition to its layer's */
+    struct new_op op;        /* memory and communication of the next operation, in addition to its layer's */
     uint32_t id;             /* the last operation */
-    bool gathers, scatters;  /* ZeRO 3: layers' weights before, gradients after kernels */
-    const struct slice *whole;   /* the layer of the current step, whose weights `gathered` has gathered; */
-    struct event gathered, next; /* `next`: the gather for the next layer */
+    bool gathers, scatters;  /* ZeRO 3: weights of layers before their kernels; their gradients after them */
+    const struct slice *current;     /* ZeRO 3: the layer of the current step */
+    struct event gathered, next;     /* the gather of its weights; the gather for the next layer */
 };
 
-/* Lets the next operation wait for an event too. */
-static void also_wait(struct walk *walk, struct event event)
-{
-    wait_for(&walk->lowering->waits, event);
-}
-
-static struct new_op copied(const struct walk *walk, double takes, double frees)
+/* A copy's operation, for host_copy: its micro-batch and stage, and the memory that it takes or frees. */
+static struct new_op copy_op(const struct walk *walk, double takes, double frees)
 {
     return (struct new_op){.mb = walk->here->work.mb, .stage = walk->here->stage, .takes = takes, .frees = frees};
 }
 
-/* Copies a layer's weights, under ZeRO 3 the rank's share of them, from the host; returns `after` if they are not
- * there. */
+/* Copies a layer's weights, under ZeRO 3 the rank's share of them, from the host. Returns the end; `after` if the host
+ * does not hold them. */
 static struct event fetch(struct walk *walk, const struct slice *layer, struct event after)
 {
     const struct scenario *scenario = walk->lowering->scenario;
@@ -63,9 +58,10 @@ static struct event fetch(struct walk *walk, const struct slice *layer, struct e
 
     if (!scenario_offloads(scenario, OFFLOAD_WEIGHTS) || bytes == 0)
         return after;
-    return host_copy(walk->lowering, false, bytes, true, walk->here->prank, copied(walk, 0, 0), after);
+    return host_copy(walk->lowering, false, bytes, true, walk->here->prank, copy_op(walk, 0, 0), after);
 }
 
+/* Gathers a layer's weights, after their copy from the host if it holds them. Returns the end. */
 static struct event gather(struct walk *walk, const struct slice *layer, struct event after)
 {
     struct event fetched = fetch(walk, layer, after), whole = gather_layer(walk->lowering, walk->here, layer, fetched);
@@ -80,23 +76,24 @@ static void gather_weights(struct walk *walk, const struct slice *layer, const s
     struct contention *contention = &walk->lowering->ranks[walk->here->prank].overlapped;
     struct event none = {0}, before = event_of(walk->lowering->ranks[walk->here->prank].latest);
 
-    if (walk->whole != layer) {
-        if (!walk->whole) {
+    if (walk->current != layer) {
+        if (!walk->current) {
             walk->next = gather(walk, layer, before);
             *contention = (struct contention){0}; /* its kernels wait for the gather */
         }
         walk->gathered = walk->next;
-        walk->next = next ? gather(walk, next, walk->whole ? before : none) : none;
-        walk->whole = layer;
+        walk->next = next ? gather(walk, next, walk->current ? before : none) : none;
+        walk->current = layer;
     }
-    also_wait(walk, walk->gathered);
+    wait_for(&walk->lowering->waits, walk->gathered);
     if (zero_in_turn(walk->lowering)) {
-        also_wait(walk, walk->next);
+        wait_for(&walk->lowering->waits, walk->next);
         *contention = (struct contention){0};
     }
 }
 
-/* A layer's weights come from the host while the operation before it runs, into the buffer of the layer before that. */
+/* Lets the next operation wait for its layer's weights: a gather, or a copy from the host. The copy goes into the
+ * buffer of the layer before the last one, so it may run while the operation before it runs. */
 static void weights_for(struct walk *walk, const struct slice *layer, const struct slice *next)
 {
     struct rank_host *host = walk->host;
@@ -110,7 +107,7 @@ static void weights_for(struct walk *walk, const struct slice *layer, const stru
     if (host->loaded != layer)
         host->fetched = fetch(walk, layer, host->before);
     host->loaded = layer;
-    also_wait(walk, host->fetched);
+    wait_for(&walk->lowering->waits, host->fetched);
 }
 
 static void compute_layer(struct walk *walk, enum work_kind kind, const struct slice *layer, bool selective,
@@ -133,24 +130,24 @@ static void compute_layer(struct walk *walk, enum work_kind kind, const struct s
     walk->op = (struct new_op){.continues = true};
 }
 
-/* The next layer waits until its weights have arrived. */
+/* No collective so far overlaps with the next layer: its kernels wait for the gather of their weights. */
 static void leave_layer(struct walk *walk)
 {
     if (walk->gathers || walk->scatters)
         walk->lowering->ranks[walk->here->prank].overlapped = (struct contention){0};
 }
 
-/* Copies that belong to one layer follow each other; the first of them has the link's latency. */
+/* Adds one of a plan's copies. The copies of one layer follow each other: the first of them pays the link's latency. */
 static struct event copy_tensor(struct walk *walk, bool to_host, const struct plan_copy *copy, bool first,
                                 struct event after)
 {
     double bytes = copy->bytes;
 
     return host_copy(walk->lowering, to_host, bytes, first, walk->here->prank,
-                        copied(walk, to_host ? 0 : bytes, to_host ? bytes : 0), after);
+                        copy_op(walk, to_host ? 0 : bytes, to_host ? bytes : 0), after);
 }
 
-/* Copies the tensors to the host that a layer's forward has left for it. */
+/* Copies the tensors of layer `l` that the plan sends to the host; `copy`: the plan's next copy. */
 static void send_layer(struct walk *walk, size_t l, size_t *copy)
 {
     const struct stage_plan *plan = walk->stage->plan;
@@ -159,10 +156,11 @@ static void send_layer(struct walk *walk, size_t l, size_t *copy)
         struct event event = copy_tensor(walk, true, &plan->copies[*copy], first, event_of(walk->id));
 
         walk->here->state->moved[*copy] = event;
-        host_sends(walk->lowering, walk->host, event, plan->copies[*copy].bytes);
+        host_note_copy(walk->lowering, walk->host, event, plan->copies[*copy].bytes);
     }
 }
 
+/* A forward under a plan, layer by layer. */
 static void forward_layers(struct walk *walk)
 {
     const struct stage_plan *plan = walk->stage->plan;
@@ -175,15 +173,15 @@ static void forward_layers(struct walk *walk)
         const struct slice *layer = stage_layer(walk->stage, l);
 
         weights_for(walk, layer, l + 1 < plan->count ? stage_layer(walk->stage, l + 1) : NULL);
-        also_wait(walk, host_drained(walk->host, &plan->forward_room[l]));
+        wait_for(&walk->lowering->waits, host_drained(walk->host, &plan->forward_room[l]));
         compute_layer(walk, FORWARD, layer, false, plan->forward[l], 0);
         leave_layer(walk);
         send_layer(walk, l, &copy);
     }
 }
 
-/* Copies tensors back from the host that may return before step `step`, after `after`; leaves the first `below` copies.
- * The state's event of a copy is then the end of its way back. */
+/* Copies back, after `after`, the tensors that may return before step `step`, the last copy first; `below`: how many
+ * copies are still on the host. The state's event of a copy is then the end of its way back. */
 static void load(struct walk *walk, int step, struct event after, size_t *below)
 {
     const struct stage_plan *plan = walk->stage->plan;
@@ -199,7 +197,7 @@ static void load(struct walk *walk, int step, struct event after, size_t *below)
     }
 }
 
-/* The last copy back of a layer's tensors, which is the copy that left first. */
+/* The end of the last copy back of a layer's tensors: of the copy that went to the host first. */
 static struct event loaded_last(const struct walk *walk, size_t layer)
 {
     const struct stage_plan *plan = walk->stage->plan;
@@ -224,11 +222,11 @@ static struct event scatter(struct walk *walk, const struct slice *layer)
     if (walk->scatters)
         done = scatter_layer(walk->lowering, walk->here, layer, done);
     if (zero_in_turn(walk->lowering))
-        also_wait(walk, done);
+        wait_for(&walk->lowering->waits, done);
     return done;
 }
 
-/* After the backward of a layer under a plan: scatters its gradients, and notes the buckets that they complete. */
+/* Ends the backward of a layer under a plan: scatters its gradients, and notes the buckets that they complete. */
 static void finish_layer(struct walk *walk, size_t slice)
 {
     const struct buckets *buckets = &walk->lowering->exchanges.buckets[walk->here->stage];
@@ -255,6 +253,7 @@ static const struct slice *other_layer(const struct walk *walk, size_t step)
     return NULL;
 }
 
+/* A backward under a plan: its steps are recomputations and backwards of layers. */
 static void backward_layers(struct walk *walk)
 {
     const struct stage_plan *plan = walk->stage->plan;
@@ -269,8 +268,8 @@ static void backward_layers(struct walk *walk)
         weights_for(walk, layer, walk->gathers ? other_layer(walk, i) : NULL);
         load(walk, (int)i, event_of(walk->lowering->ranks[walk->here->prank].latest), &left);
         if (step->layer < below && plan->moved[step->layer] > 0)
-            also_wait(walk, loaded_last(walk, step->layer));
-        also_wait(walk, host_drained(walk->host, &plan->step_room[i]));
+            wait_for(&walk->lowering->waits, loaded_last(walk, step->layer));
+        wait_for(&walk->lowering->waits, host_drained(walk->host, &plan->step_room[i]));
         below = step->layer < below ? step->layer : below;
         walk->op.continues = i > 0 && plan->steps[i - 1].backward == step->backward;
         compute_layer(walk, kind, layer, step->selective, step->takes, step->frees);
@@ -281,7 +280,7 @@ static void backward_layers(struct walk *walk)
     }
 }
 
-/* The k-th layer that the work computes: slices are in the order of the backward. */
+/* The k-th layer in the order of the work: slices are in the order of the backward. */
 static const struct slice *layer_of(const struct stage *stage, enum work_kind kind, size_t k)
 {
     bool forwards = kind == FORWARD || kind == RECOMPUTE;
@@ -305,43 +304,43 @@ static bool fused(const struct lowering *lowering, const struct place *here)
            scenario_schedule(lowering->scenario)->recompute == RECOMPUTE_WITH_GRADIENT;
 }
 
-/* Adds an operation of the layer; the next one continues the work. */
-static void gathered_piece(struct walk *walk, enum work_kind kind, struct work_cost cost)
+/* Adds an operation of the work, and of one of its layers if it has a cost; the next operation continues the work. */
+static void add_piece(struct walk *walk, enum work_kind kind, struct work_cost cost)
 {
     walk->id = lower_compute(walk->lowering, walk->here, kind, &cost, &walk->op);
     walk->op = (struct new_op){.continues = true};
 }
 
-/* One layer's kernels, and before a fused backward its recomputation. */
-static void gathered_layer(struct walk *walk, const struct slice *layer, bool again, double frees)
+/* Computes one layer; `recomputes`: after its recomputation (fused). Its last operation frees `frees` bytes. */
+static void compute_gathered_layer(struct walk *walk, const struct slice *layer, bool recomputes, double frees)
 {
     enum work_kind kind = walk->here->work.kind;
 
-    if (again) {
+    if (recomputes) {
         if (!walk->op.continues)     /* the span begins as a backward */
-            gathered_piece(walk, kind, (struct work_cost){0});
-        gathered_piece(walk, RECOMPUTE, slice_cost(walk->here, layer, RECOMPUTE));
+            add_piece(walk, kind, (struct work_cost){0});
+        add_piece(walk, RECOMPUTE, slice_cost(walk->here, layer, RECOMPUTE));
     }
     walk->op.frees = frees;
-    gathered_piece(walk, kind, slice_cost(walk->here, layer, kind));
+    add_piece(walk, kind, slice_cost(walk->here, layer, kind));
 }
 
 /* ZeRO 3 without a plan: one layer after another. */
-static void gathered_layers(struct walk *walk)
+static void compute_gathered(struct walk *walk)
 {
     const struct stage *stage = walk->stage;
     enum work_kind kind = walk->here->work.kind;
-    bool needs = kind != BACKWARD_WEIGHT, fuses = fused(walk->lowering, walk->here);      /* needs weights */
-    bool again = fuses && (kind == BACKWARD || kind == BACKWARD_INPUT);
+    bool needs_weights = kind != BACKWARD_WEIGHT, fuses = fused(walk->lowering, walk->here);
+    bool recomputes = fuses && (kind == BACKWARD || kind == BACKWARD_INPUT);
     double frees = walk->op.frees;
     size_t begin = next_layer(stage, kind, 0);
 
-    if (kind == RECOMPUTE && (fuses || begin == stage->nslices)) {
-        gathered_piece(walk, kind, (struct work_cost){0});
+    if (kind == RECOMPUTE && (fuses || begin == stage->nslices)) {       /* there is nothing to compute here */
+        add_piece(walk, kind, (struct work_cost){0});
         return;
     }
     if (!walk->lowering->scenario->parallelism.flatten) {
-        walk->id = tensors_work(walk->lowering, walk->here, again, walk->op);
+        walk->id = tensors_work(walk->lowering, walk->here, recomputes, walk->op);
         return;
     }
     walk->op.frees = 0;
@@ -349,10 +348,10 @@ static void gathered_layers(struct walk *walk)
         const struct slice *layer = layer_of(stage, kind, k);
 
         after = next_layer(stage, kind, k + 1);
-        if (needs && walk->gathers)
+        if (needs_weights && walk->gathers)
             gather_weights(walk, layer, after < stage->nslices ? layer_of(stage, kind, after) : NULL);
-        gathered_layer(walk, layer, again, after == stage->nslices ? frees : 0);
-        if (needs)
+        compute_gathered_layer(walk, layer, recomputes, after == stage->nslices ? frees : 0);
+        if (needs_weights)
             leave_layer(walk);
         if (kind == BACKWARD || kind == BACKWARD_WEIGHT)
             scatter(walk, layer);
@@ -367,7 +366,7 @@ uint32_t layers_work(struct lowering *lowering, const struct place *here, struct
     enum work_kind kind = here->work.kind;
     struct walk walk = {
         .lowering = lowering, .here = here, .stage = here->held, .host = &lowering->ranks[here->prank].host, .op = op,
-        .id = NO_OP, .gathers = lowering->rows.zero && !here->chunk_state->whole,
+        .id = NO_OP, .gathers = lowering->rows.zero && !here->chunk_state->weights_stay,
         .scatters = lowering->rows.zero && recipe->gradients.unit == SUM_LAYERS &&
                     (here->marks & ENTRY_COMPLETES || !recipe->gradients.once),
     };
@@ -375,15 +374,15 @@ uint32_t layers_work(struct lowering *lowering, const struct place *here, struct
     if (scenario_offloads(lowering->scenario, OFFLOAD_OPTIMIZER) && !here->chunk_state->layers)
         here->chunk_state->layers = ARENA_ARRAY(&lowering->arena, struct event, walk.stage->nslices);
     if (!walk.stage->plan)
-        gathered_layers(&walk);
+        compute_gathered(&walk);
     else if (kind == FORWARD)
         forward_layers(&walk);
     else
         backward_layers(&walk);
     if (kind == FORWARD)
-        here->chunk_state->whole = recipe->weights.stay_forward;
+        here->chunk_state->weights_stay = recipe->weights.stay_forward;
     else if (kind == BACKWARD || kind == BACKWARD_INPUT)
-        here->chunk_state->whole = recipe->weights.stay_backward;
+        here->chunk_state->weights_stay = recipe->weights.stay_backward;
     lowering->waits.count = 0;       /* the work does not wait for its last scatter */
     return walk.id;
 }

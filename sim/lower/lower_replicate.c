@@ -3,12 +3,12 @@
  * gradients of the outputs. Every backward ends with the sum of the replicas' gradients on GPU 0, which alone updates.
  *
  * One process launches all kernels and exchanges on the GPUs' default streams, so nothing overlaps: each entry of the
- * rows begins when all GPUs have come to it, after the exchanges before it. Weights and gradients travel in buffers of
- * 10 MiB (torch/nn/parallel/comm.py, buffer_size; NCCL's broadcast and reduce). A kernel fills a buffer of several
- * tensors. The process's own time (threads, Python) is not modelled.
+ * rows begins when all GPUs have come to it, after the exchanges before it. Weights and gradients travel in buffers
+ * (exchange/buffers.h), by NCCL's broadcast and reduce. A kernel fills a buffer of several tensors. The time of the
+ * process itself (threads, Python) is not modelled.
  *
  * Reads an entry of the rows, when all GPUs have come to it.
- * Adds the exchanges before it, and what its works wait for. */
+ * Adds the exchanges before it, for which its works wait (`awaited`). */
 #include "lower/party.h"
 
 #include <math.h>
@@ -17,48 +17,12 @@
 #include "base/base.h"
 #include "engine/event.h"
 #include "engine/program.h"
+#include "exchange/buffers.h"
 #include "kernels/costs.h"
 #include "model/model.h"
 #include "precision/precision.h"
 #include "scenario/scenario.h"
 #include "schedule/schedule.h"
-
-static const double BUFFER = 10485760;
-
-/* The buffers of the tensors, in the order of the model. A buffer of a broadcast is closed once its bytes plus its last
- * tensor's reach the limit (take_tensors in torch/csrc/utils/tensor_flatten.cpp); a buffer of a reduction, if the next
- * tensor would exceed the limit (_take_tensors in torch/_utils.py). `packed`: B of the buffers with several tensors. */
-struct buffers { double *items; size_t count, capacity; double packed; };
-
-static void buffers_close(struct buffers *buffers, double *bytes, int *tensors)
-{
-    if (*bytes > 0)
-        *GROW(buffers) = *bytes;
-    buffers->packed += *tensors > 1 ? *bytes : 0;
-    *bytes = 0;
-    *tensors = 0;
-}
-
-static struct buffers buffers_of(const struct stage *stage, double each, bool broadcast)
-{
-    struct buffers buffers = {0};
-    double bytes = 0;
-    int tensors = 0;
-
-    for (size_t i = stage->nslices; i-- > 0;)
-        for (size_t k = 0; k < stage->slices[i].ntensors; k++) {
-            double tensor = stage->slices[i].tensors[k] * each;
-
-            if (!broadcast && bytes + tensor > BUFFER)
-                buffers_close(&buffers, &bytes, &tensors);
-            bytes += tensor;
-            tensors++;
-            if (broadcast && bytes + tensor >= BUFFER)
-                buffers_close(&buffers, &bytes, &tensors);
-        }
-    buffers_close(&buffers, &bytes, &tensors);
-    return buffers;
-}
 
 /* A copy on one GPU: `bytes` are read and written. */
 static uint32_t pack(struct lowering *lowering, int replica, double bytes, struct event after)
@@ -104,6 +68,7 @@ static struct event copy_over(struct lowering *lowering, int from, int to, enum 
     }, after));
 }
 
+/* Lets the replica's next entry wait for an event. */
 static void wait_before_next(struct lowering *lowering, int replica, struct event event)
 {
     wait_for(&chunk_state_of(lowering, replica, 0)->awaited, event);
@@ -140,7 +105,7 @@ static void compute_loss(struct lowering *lowering, int mb)
     struct new_op op = {.kind = OP_COMPUTE, .lane = lowering->ranks[0].compute_lane, .mb = mb};
 
     for (int d = 1; d < n; d++) {
-        forwarded = event_of(lowering_state(lowering, d, 0, 0, mb)->done[FORWARDED]);
+        forwarded = event_of(micro_batch_state_of(lowering, d, 0, 0, mb)->done[FORWARDED]);
         last = copy_over(lowering, d, 0, WHAT_ACTIVATION, io->output, mb,
                          event_both(&lowering->arena, last, forwarded));
     }
@@ -170,7 +135,7 @@ static void sum_gradients(struct lowering *lowering)
 
     for (int d = 0; d < lowering->exchanges.alike.replicas; d++)
         wait_for(&computed, event_of(pack(lowering, d, buffers.packed, event_of(NO_OP))));
-    lowering->sums.summed[0] = event_taken(&lowering->arena, &computed);
+    lowering->sums.computed[0] = event_taken(&lowering->arena, &computed);
     party = exchange_buffers(lowering, &buffers, lowering->scenario->recipe.gradients.collective, WHAT_SYNC);
     for (int d = 0; d < party->members->here; d++)
         member_chunk(lowering, party, d)->synced = party->done[d];
@@ -195,6 +160,8 @@ uint32_t replicated_work(struct lowering *lowering, const struct place *here, st
     struct parameter_bytes each = scenario_parameter_bytes(lowering->scenario);
     enum work_kind kind = here->work.kind;
     struct work_cost cost = stage_cost(here, kind);
+    /* from its forward to its backward a replica holds its output instead of the loss's activation, and copies of the
+     * weights */
     double kept = stage->io.output - stage->io.activation + (here->replica > 0 ? stage->parameters * each.weights : 0);
     double gradients = stage->parameters * each.gradients, loss = 0;
 

@@ -1,7 +1,7 @@
 /* Boundaries between stages: their transfers, and the copies that sockets need.
  *
  * Reads a place whose work has ended, and the degrees of the rank that holds the neighbouring stage.
- * Adds transfers, and what the stage there waits for. */
+ * Adds transfers, and the event of their end for which the neighbouring stage waits. */
 #include "lower/lower_internal.h"
 #include "stage/stage_exchange.h"
 
@@ -17,6 +17,7 @@
 #include "model/model.h"
 #include "scenario/scenario.h"
 #include "schedule/schedule.h"
+#include "script/rows.h"
 
 void make_send_lanes(struct lowering *lowering, int prank)
 {
@@ -30,9 +31,10 @@ void make_send_lanes(struct lowering *lowering, int prank)
                 program_lane(lowering->program, prank, up ? LANE_SEND_NEXT : LANE_SEND_PREVIOUS, t);
 }
 
-/* One end's copy of a boundary between the GPU and the buffers of sockets, after `after`. The sends and receives of a
- * rank take turns: NCCL runs a communicator's operations one after another, on whatever streams they were launched
- * (NCCL, src/enqueue.cc: a launch waits for the last one). NO_OP: there is no copy, or it delays no other. */
+/* Adds the copy of a boundary between a GPU and the buffers of sockets, after `after`: on the sender if `sends`, else
+ * on the receiver. The sends and receives of a rank take turns: NCCL runs a communicator's operations one after
+ * another, on whatever streams they were launched (NCCL, src/enqueue.cc: a launch waits for the last one). NO_OP: the
+ * message needs no copy. */
 static uint32_t copy_boundary(struct lowering *lowering, int from, int to, bool sends, struct new_op like, double bytes,
                               struct event after)
 {
@@ -56,47 +58,49 @@ static double host_send(const struct scenario *scenario)
     return scenario->parallelism.overlap_p2p || model_is_timed(&scenario->model) ? 0 : scenario->costs.host_send;
 }
 
-/* What the transfers of all micro-batches from one chunk of a program rank, forward or backward, have in common. */
+/* The way of a boundary: from a place to the next stage or to the previous one, which pipeline rank `dst` holds. `up`:
+ * it uses the lanes to higher ranks; in a loop of ranks, those to the next stage. */
+struct way { const struct place *from; bool next, up; int dst; };
+
+/* The stage that computes the activations which cross the boundary, or whose gradients do. */
+static int boundary_stage(struct way way)
+{
+    return way.next ? way.from->stage : way.from->stage - 1;
+}
+
+/* The transfers of all micro-batches from one chunk of a program rank, forward or backward: their common values. */
 struct boundary {
     int dst;                         /* pipeline rank: one of the sharers of the stage there */
-    bool up;                         /* the lanes to higher ranks (of a loop: to the next stage) */
     double bytes;
     uint32_t last[];                 /* a flow: its last transfer; NO_OP: none yet */
 };
 
-/* Whether the lanes to higher ranks are taken. */
-static bool goes_up(const struct lowering *lowering, const struct place *from, bool next, int dst)
-{
-    return lowering->plan->placement == PLACEMENT_LOOP ? next : dst > from->rank;
-}
-
-/* The boundary to the next or the previous stage, on that rank. */
-static struct boundary *boundary_to(struct lowering *lowering, const struct place *from, bool next, int dst)
+/* The way's boundary, made once, and again where the last transfer went to another sharer. */
+static struct boundary *boundary_of(struct lowering *lowering, struct way way)
 {
     size_t flows = (size_t)lowering->program->flows;
-    struct boundary **slot = &from->chunk_state->boundaries[next], *boundary = *slot;
+    struct boundary **slot = &way.from->chunk_state->boundaries[way.next], *boundary = *slot;
 
-    if (boundary && boundary->dst == dst)
+    if (boundary && boundary->dst == way.dst)
         return boundary;
     if (!boundary)
         *slot = boundary = arena_alloc(&lowering->arena, sizeof *boundary + flows * sizeof *boundary->last);
-    boundary->dst = dst;
-    boundary->up = goes_up(lowering, from, next, dst);
-    boundary->bytes = lowering->ranks[from->prank].class->stages[next ? from->stage : from->stage - 1].boundary;
+    boundary->dst = way.dst;
+    boundary->bytes = lowering->ranks[way.from->prank].class->stages[boundary_stage(way)].boundary;
     memset(boundary->last, 0xff, flows * sizeof *boundary->last);        /* NO_OP */
     return boundary;
 }
 
-/* A transfer from one GPU to another, of any micro-batch. */
-static struct new_op transfer_of(const struct lowering *lowering, const struct place *from, bool next, int gpu, int peer,
-                                 uint32_t lane, double bytes)
+/* A transfer from one GPU to another. The caller sets its micro-batch. */
+static struct new_op transfer_of(const struct lowering *lowering, struct way way, int gpu, int peer, uint32_t lane,
+                                 double bytes)
 {
     const struct scenario *scenario = lowering->scenario;
     struct extra extra = cluster_send(&scenario->cluster, gpu, peer);
 
     return (struct new_op){
-        .kind = OP_TRANSFER, .what = next ? WHAT_ACTIVATION : WHAT_GRADIENT,
-        .exchange = exchange_number(GROUP_PIPELINE, COLLECTIVE_OP_COUNT), .stage = from->stage, .lane = lane, .amount = bytes,
+        .kind = OP_TRANSFER, .what = way.next ? WHAT_ACTIVATION : WHAT_GRADIENT, .amount = bytes,
+        .exchange = exchange_number(GROUP_PIPELINE, COLLECTIVE_OP_COUNT), .stage = way.from->stage, .lane = lane,
         .transfer = {
             .src = (uint32_t)gpu, .dst = (uint32_t)peer, .delay = extra.delay + host_send(scenario),
             .overhead = extra.overhead, .buffered = !isinf(cluster_copy(&scenario->cluster, gpu, peer)),
@@ -104,23 +108,33 @@ static struct new_op transfer_of(const struct lowering *lowering, const struct p
     };
 }
 
+/* The pipeline rank that an entry's activations or gradients come from. */
+static int sender_of(const struct lowering *lowering, const struct place *here, enum arrival arrival)
+{
+    int stage = arrival == ACTIVATIONS ? here->stage - 1 : here->stage + 1;
+
+    return plan_rank(lowering->plan, here->direction, stage, here->work.mb, NULL);
+}
+
 int boundary_gathers(const struct lowering *lowering, const struct place *here)
 {
     const struct parallelism *spec = &lowering->scenario->parallelism;
-    struct work work = here->work;
-    int from = work.kind == FORWARD ? here->stage - 1 : here->stage + 1, rank;
+    enum work_kind kind = here->work.kind;
+    enum arrival arrival;
+    int rank;
 
-    if (scenario_tensor(lowering->scenario, here->rank) == 1 || spec->sequence_parallel ||
-        (work.kind != FORWARD && work.kind != BACKWARD && work.kind != BACKWARD_INPUT) ||
-        from < 0 || from >= plan_virtual_stages(lowering->plan))
+    if (scenario_tensor(lowering->scenario, here->rank) == 1 || spec->sequence_parallel || kind == RECOMPUTE)
         return 0;
-    rank = plan_rank(lowering->plan, here->direction, from, work.mb, NULL);
+    arrival = work_arrival(&lowering->rows, kind, here->stage);
+    if (arrival == NO_ARRIVAL)
+        return 0;
+    rank = sender_of(lowering, here, arrival);
     if (rank == here->rank || (!spec->scatter_gather && !ranks_differ(&lowering->exchanges, rank, here->rank)))
         return 0;
-    return spec->partitioned_outputs && work.kind != FORWARD ? 2 : 1;
+    return spec->partitioned_outputs && kind != FORWARD ? 2 : 1;
 }
 
-struct new_op received(const struct place *here, int gathers)
+struct new_op op_with_gathers(const struct place *here, int gathers)
 {
     const struct exchange_cost *gather = &here->chunk_state->exchanges[EXCHANGE_GATHER];
 
@@ -130,10 +144,9 @@ struct new_op received(const struct place *here, int gathers)
                                        .vector = gathers * gather->vector}};
 }
 
-/* What a stage sends to a stage of other degrees: each GPU sends each GPU there the part that both hold. All parts are
- * under way at once (torch.distributed.batch_isend_irecv: one group of NCCL's). */
+/* A boundary to a rank of other degrees: each GPU sends each GPU there the part that both hold. All parts are under way
+ * at once (torch.distributed.batch_isend_irecv: one group of NCCL's). */
 struct reshard {
-    bool up;
     size_t count;
     struct part {
         int replica;                 /* of the receiver */
@@ -142,68 +155,68 @@ struct reshard {
     } parts[];
 };
 
-/* Adds the parts for one replica there. */
-static void add_parts(struct lowering *lowering, const struct place *from, bool next, int dst, int replica,
-                      struct reshard *reshard)
+/* Adds the parts that one replica there receives. */
+static void add_parts(struct lowering *lowering, struct way way, int replica, struct reshard *reshard)
 {
     const struct scenario *scenario = lowering->scenario;
-    int tensor = scenario_tensor(scenario, from->rank), there = scenario_tensor(scenario, dst);
-    double whole = boundary_whole(scenario, lowering->ranks[from->prank].class->stages,
-                                  next ? from->stage : from->stage - 1);
+    const struct place *from = way.from;
+    int tensor = scenario_tensor(scenario, from->rank), there = scenario_tensor(scenario, way.dst);
+    double whole = boundary_whole(scenario, lowering->ranks[from->prank].class->stages, boundary_stage(way));
     double samples = layout_common(from->replica, scenario_rank_replicas(scenario, from->rank), replica,
-                                   scenario_rank_replicas(scenario, dst));
+                                   scenario_rank_replicas(scenario, way.dst));
 
     for (int t = 0; t < tensor; t++) {
         struct partners partners = layout_partners(t, tensor, there);
 
         for (int u = partners.first; u <= partners.last; u++) {
-            uint32_t lane = program_lane(lowering->program, from->prank, reshard->up ? LANE_SEND_NEXT : LANE_SEND_PREVIOUS,
+            uint32_t lane = program_lane(lowering->program, from->prank, way.up ? LANE_SEND_NEXT : LANE_SEND_PREVIOUS,
                                          lowering->program->flows + (int)reshard->count);
 
             reshard->parts[reshard->count++] = (struct part){
-                replica, transfer_of(lowering, from, next, scenario_gpu(scenario, t, from->replica, from->rank),
-                                     scenario_gpu(scenario, u, replica, dst), lane,
+                replica, transfer_of(lowering, way, scenario_gpu(scenario, t, from->replica, from->rank),
+                                     scenario_gpu(scenario, u, replica, way.dst), lane,
                                      whole * samples * layout_common(t, tensor, u, there)), NO_OP,
             };
         }
     }
 }
 
-static struct reshard *reshard_to(struct lowering *lowering, const struct place *from, bool next, int dst,
-                                  struct partners replicas)
+/* The way's parts for these replicas, made once. */
+static struct reshard *reshard_of(struct lowering *lowering, struct way way, struct partners replicas)
 {
     const struct scenario *scenario = lowering->scenario;
-    struct reshard **slot = &from->chunk_state->reshards[next], *reshard = *slot;
-    size_t most = (size_t)(scenario_tensor(scenario, from->rank) + scenario_tensor(scenario, dst));
+    struct reshard **slot = &way.from->chunk_state->reshards[way.next], *reshard = *slot;
+    size_t most = (size_t)(scenario_tensor(scenario, way.from->rank) + scenario_tensor(scenario, way.dst));
 
     if (reshard)
         return reshard;
     most *= (size_t)(replicas.last - replicas.first + 1);
     *slot = reshard = arena_alloc(&lowering->arena, sizeof *reshard + most * sizeof *reshard->parts);
-    *reshard = (struct reshard){.up = goes_up(lowering, from, next, dst)};
+    reshard->count = 0;
     for (int replica = replicas.first; replica <= replicas.last; replica++)
-        add_parts(lowering, from, next, dst, replica, reshard);
+        add_parts(lowering, way, replica, reshard);
     return reshard;
 }
 
-/* Sends a boundary to a rank of other degrees; each of its replicas has what all of its senders sent. */
-static void send_resharded(struct lowering *lowering, const struct place *from, bool next, int dst, uint32_t after)
+/* Sends a boundary to a rank of other degrees. A replica there waits for the parts of all its senders. */
+static void send_resharded(struct lowering *lowering, struct way way, uint32_t after)
 {
     const struct scenario *scenario = lowering->scenario;
-    struct partners replicas = partners_on(&lowering->exchanges, from->replica, from->rank, dst);
-    struct reshard *reshard = reshard_to(lowering, from, next, dst, replicas);
-    int to = next ? from->stage + 1 : from->stage - 1, mb = from->work.mb;
+    const struct place *from = way.from;
+    struct partners replicas = partners_on(&lowering->exchanges, from->replica, from->rank, way.dst);
+    struct reshard *reshard = reshard_of(lowering, way, replicas);
+    int to = way.next ? from->stage + 1 : from->stage - 1, mb = from->work.mb;
     struct waits sent = {0};
 
     for (size_t i = 0; i < reshard->count; i++) {
         struct part *part = &reshard->parts[i];
-        struct micro_batch_state *there = lowering_state(lowering, part->replica, from->direction, to, mb);
-        struct event *arrived = &there->arrived[next ? ACTIVATIONS : GRADIENTS];
-        struct waits *waits = &lowering->waits;      /* the entry's operations are written */
+        struct micro_batch_state *there = micro_batch_state_of(lowering, part->replica, from->direction, to, mb);
+        struct event *arrived = &there->arrived[way.next ? ACTIVATIONS : GRADIENTS];
+        struct waits *waits = &lowering->waits;      /* empty: the entry's operations are written */
 
         wait_for(waits, event_of(after));
         if (!scenario->parallelism.duplex_p2p)
-            wait_for(waits, lowering->ranks[program_rank(lowering, part->replica, dst)].sent[!reshard->up]);
+            wait_for(waits, lowering->ranks[program_rank(lowering, part->replica, way.dst)].sent[!way.up]);
         part->transfer.mb = mb;
         part->last = part->last == NO_OP ? program_append(lowering->program, &part->transfer, waits->items, waits->count)
                                          : program_repeat(lowering->program, part->last, mb, waits->items, waits->count);
@@ -211,36 +224,39 @@ static void send_resharded(struct lowering *lowering, const struct place *from, 
         *arrived = event_both(&lowering->arena, *arrived, event_of(part->last));
         wait_for(&sent, event_of(part->last));
     }
-    lowering->ranks[from->prank].sent[reshard->up] = event_taken(&lowering->arena, &sent);
+    lowering->ranks[from->prank].sent[way.up] = event_taken(&lowering->arena, &sent);
 }
 
-/* Sends a boundary to a rank of the same degrees. */
-static struct event send_alike(struct lowering *lowering, const struct place *from, bool next, int dst, uint32_t after)
+/* Sends a boundary to a rank of the same degrees. Returns the end of its transfers. */
+static struct event send_alike(struct lowering *lowering, struct way way, uint32_t after)
 {
     const struct scenario *scenario = lowering->scenario;
-    int flows = rank_flows(&lowering->exchanges, dst), receiver = program_rank(lowering, from->replica, dst);
+    const struct place *from = way.from;
+    int flows = rank_flows(&lowering->exchanges, way.dst), receiver = program_rank(lowering, from->replica, way.dst);
     int mb = from->work.mb;
     bool duplex = scenario->parallelism.duplex_p2p;
-    struct boundary *boundary = boundary_to(lowering, from, next, dst);
-    struct event back = lowering->ranks[receiver].sent[!boundary->up];
-    const uint32_t *lanes = lowering->lanes.send[boundary->up] + from->prank * lowering->program->flows;
-    struct waits *waits = &lowering->waits;      /* the entry's operations are written */
+    struct boundary *boundary = boundary_of(lowering, way);
+    struct event back = lowering->ranks[receiver].sent[!way.up];   /* what the receiver last sent this way */
+    const uint32_t *lanes = lowering->lanes.send[way.up] + from->prank * lowering->program->flows;
+    struct waits *waits = &lowering->waits;      /* empty: the entry's operations are written */
 
     if (lowering->lanes.copy) {
-        struct new_op like = {.what = next ? WHAT_ACTIVATION : WHAT_GRADIENT, .mb = mb, .stage = from->stage};
+        struct new_op like = {.what = way.next ? WHAT_ACTIVATION : WHAT_GRADIENT, .mb = mb, .stage = from->stage};
         uint32_t copied = copy_boundary(lowering, from->prank, receiver, true, like, boundary->bytes, event_of(after));
 
         after = copied == NO_OP ? after : copied;
     }
     for (int t = 0; t < flows; t++) {
         *GROW(waits) = after;
-        if (!duplex && scenario->views)              /* that may have been to a rank of other degrees */
+        if (!duplex && scenario->views)              /* `back` may have gone to a rank of other degrees, in other
+                                                      * flows */
             wait_for(waits, back);
         else if (!duplex && back.count)
             *GROW(waits) = event_flow(&back, t);
         if (boundary->last[t] == NO_OP) {
-            int gpu = scenario_gpu(scenario, t, from->replica, from->rank), peer = scenario_gpu(scenario, t, from->replica, dst);
-            struct new_op first = transfer_of(lowering, from, next, gpu, peer, lanes[t], boundary->bytes);
+            int gpu = scenario_gpu(scenario, t, from->replica, from->rank);
+            int peer = scenario_gpu(scenario, t, from->replica, way.dst);
+            struct new_op first = transfer_of(lowering, way, gpu, peer, lanes[t], boundary->bytes);
 
             first.mb = mb;
             boundary->last[t] = program_append(lowering->program, &first, waits->items, waits->count);
@@ -249,7 +265,7 @@ static struct event send_alike(struct lowering *lowering, const struct place *fr
         }
         waits->count = 0;
     }
-    return lowering->ranks[from->prank].sent[boundary->up] =
+    return lowering->ranks[from->prank].sent[way.up] =
         event_all(&lowering->arena, boundary->last, (size_t)flows);
 }
 
@@ -257,36 +273,36 @@ void lower_send(struct lowering *lowering, const struct place *from, bool next, 
 {
     int dst = plan_rank(lowering->plan, from->direction, next ? from->stage + 1 : from->stage - 1, from->work.mb, NULL);
     struct event *arrived = &on_neighbour(lowering, from, next ? 1 : -1)->arrived[next ? ACTIVATIONS : GRADIENTS];
+    struct way way = {from, next, lowering->plan->placement == PLACEMENT_LOOP ? next : dst > from->rank, dst};
 
     if (from->rank == dst)
         *arrived = event_of(after);
     else if (ranks_differ(&lowering->exchanges, from->rank, dst))
-        send_resharded(lowering, from, next, dst, after);
+        send_resharded(lowering, way, after);
     else
-        *arrived = send_alike(lowering, from, next, dst, after);
+        *arrived = send_alike(lowering, way, after);
 }
 
 void lower_arrival(struct lowering *lowering, const struct place *here)
 {
     struct work work = here->work;
-    bool forward = work.kind == FORWARD;
-    bool backward = work.kind == BACKWARD || work.kind == BACKWARD_INPUT ||
-                    (work.kind == RECOMPUTE && lowering->rows.recompute == RECOMPUTE_WITH_GRADIENT);
-    int from = forward ? here->stage - 1 : here->stage + 1, rank;
+    enum arrival arrival = work_arrival(&lowering->rows, work.kind, here->stage);
+    bool activations = arrival == ACTIVATIONS;
     struct new_op like;
-    struct event arrival;
+    struct event arrived;
     uint32_t id;
+    int rank;
 
-    if (!lowering->lanes.copy || (!forward && !backward) || from < 0 || from >= plan_virtual_stages(lowering->plan) ||
-        (backward && here->state->copied))
+    if (!lowering->lanes.copy || arrival == NO_ARRIVAL || (!activations && here->state->copied) ||
+        (work.kind == RECOMPUTE && lowering->rows.recompute != RECOMPUTE_WITH_GRADIENT))
         return;
-    rank = plan_rank(lowering->plan, here->direction, from, work.mb, NULL);
+    rank = sender_of(lowering, here, arrival);
     if (rank == here->rank)
         return;
-    like = (struct new_op){.what = forward ? WHAT_ACTIVATION : WHAT_GRADIENT, .mb = work.mb, .stage = here->stage};
-    arrival = here->state->arrived[forward ? ACTIVATIONS : GRADIENTS];
+    like = (struct new_op){.what = activations ? WHAT_ACTIVATION : WHAT_GRADIENT, .mb = work.mb, .stage = here->stage};
+    arrived = here->state->arrived[arrival];
     id = copy_boundary(lowering, program_rank(lowering, here->replica, rank), here->prank, false, like,
-                       lowering->ranks[here->prank].class->stages[forward ? from : here->stage].boundary, arrival);
-    here->state->copied |= backward && id != NO_OP;
-    wait_for(&lowering->waits, id != NO_OP ? event_of(id) : arrival);
+                       lowering->ranks[here->prank].class->stages[here->stage - activations].boundary, arrived);
+    here->state->copied |= !activations && id != NO_OP;
+    wait_for(&lowering->waits, id != NO_OP ? event_of(id) : arrived);
 }

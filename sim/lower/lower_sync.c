@@ -25,7 +25,7 @@ void bucket_ready(struct lowering *lowering, const struct place *here, const str
     contention->kept += bucket->overlapped.kept;
 }
 
-/* One exchange of gradients, each member after its `after`. */
+/* One exchange of gradients, each member after its `after`. A member's `synced` is then its end. */
 static void sum(struct lowering *lowering, struct party *party, const struct collective *collective, double bytes)
 {
     exchange_all(lowering, party, (struct emission){collective, WHAT_SYNC, bytes});
@@ -34,6 +34,8 @@ static void sum(struct lowering *lowering, struct party *party, const struct col
             member_chunk(lowering, party, i)->synced = party->done[i];
 }
 
+/* The exchanges of one leg of a bucket's sum (compression.h): an all-reduce of uncompressed bytes, then the leg's
+ * own. */
 static void sum_leg(struct lowering *lowering, struct party *party, const struct leg *leg)
 {
     sum(lowering, party, scenario_all_reduce(lowering->scenario), leg->plain);
@@ -60,6 +62,7 @@ static double until_recompute(const struct lowering *lowering, const struct plac
     return until > 0 ? until : 0;
 }
 
+/* `piece` adds up slices until a cut. The cut for a recomputation may divide a slice: its rest is in the next piece. */
 uint32_t sliced_backward(struct lowering *lowering, const struct place *here, bool in_time, struct new_op op)
 {
     enum work_kind kind = here->work.kind;
@@ -125,7 +128,7 @@ static void pack_party(struct lowering *lowering, struct party *party, double se
                                               member_chunk(lowering, party, i)->synced));
 }
 
-/* The end of everything that a rank has computed, and also of its sends to other stages where it waits for them. */
+/* The end of all that a rank has computed, and of its sends to other stages where ranks wait for their sends. */
 static struct event flushed(struct lowering *lowering, int prank, int stage)
 {
     const struct event *sent = lowering->ranks[prank].sent;
@@ -133,7 +136,8 @@ static struct event flushed(struct lowering *lowering, int prank, int stage)
     uint32_t id = lowering->ranks[prank].latest;
     bool sends = false;
 
-    for (int up = 0; up < 2; up++)       /* its computing waited for what it had sent before */
+    /* the rank's last operation waited for each send before it: only sends with higher ids may still be under way */
+    for (int up = 0; up < 2; up++)
         sends |= sent[up].count && event_ids(&sent[up])[0] > id;
     if (!sends || lowering->scenario->parallelism.overlap_p2p)
         return event_of(id);
@@ -146,7 +150,8 @@ static struct event flushed(struct lowering *lowering, int prank, int stage)
     }, &all));
 }
 
-/* The first exchange of a bucket's gradients; for the last ones before an update also the recipe's sum `across`. */
+/* The first exchange of a bucket's gradients, the `at`-th time that they are ready (counted over all buckets of the
+ * stage). At the last time before an update, the recipe's sum `across` follows. */
 static void first_leg(struct lowering *lowering, int stage, const struct bucket *bucket, size_t at, bool last)
 {
     const struct scenario *scenario = lowering->scenario;
@@ -166,8 +171,9 @@ static void first_leg(struct lowering *lowering, int stage, const struct bucket 
         bucket->sum.legs[0].bytes / stage_recipe(&lowering->exchanges, stage)->divided[HELD_STATES][bucket->class]);
 }
 
-/* The `at`-th sums of all of a stage's buckets: first the first exchange of every bucket, then, in the buckets' order,
- * the kernels and exchanges of compression, and the kernels after the last exchange. */
+/* The `at`-th sums of all of a stage's buckets. The first exchange of every bucket comes first. Then follow, in the
+ * buckets' order, the kernels and exchanges of compression, and the kernels after the last exchange. `last`: before an
+ * update. */
 static void sum_buckets(struct lowering *lowering, int stage, size_t at, bool last)
 {
     const struct buckets *buckets = &lowering->exchanges.buckets[stage];
@@ -203,12 +209,12 @@ void lower_sum(struct lowering *lowering, int stage, int number)
     for (int i = 0; i < party->members->here; i++)
         wait_for(&computed, event_of(lowering->rows.sums_late ? lowering->ranks[party->members->ranks[i]].latest
                                                          : member_chunk(lowering, party, i)->complete));
-    lowering->sums.summed[stage] = event_taken(&lowering->arena, &computed);
+    lowering->sums.computed[stage] = event_taken(&lowering->arena, &computed);
     sum_buckets(lowering, stage, (size_t)number, (number + 1) % lowering->rows.sums == 0);
 }
 
-/* After the sum over the replicas; under ZeRO 1 too it sums all gradients (Megatron-LM, allreduce_embedding_grads;
- * DeepSpeed). */
+/* Sums the gradients of both copies after their sums over the replicas. Under ZeRO 1 it sums all gradients, too, not
+ * shares of them (Megatron-LM, allreduce_embedding_grads; DeepSpeed). */
 void lower_tie(struct lowering *lowering, int number)
 {
     const struct scenario *scenario = lowering->scenario;
@@ -216,10 +222,11 @@ void lower_tie(struct lowering *lowering, int number)
     double bytes = lowering->workload->stages[last].tied * scenario_parameter_bytes(scenario).tied /
                    stage_recipe(&lowering->exchanges, last)->divided[HELD_GRADIENTS][PARAMETERS_COMMON];
     struct party *party = party_tied(lowering, number);
-    int own = rank_flows(&lowering->exchanges, plan_rank(lowering->plan, 0, last, 0, NULL));
-    struct emission emission = {
+    /* bytes of one GPU's part of a copy; between unequal tensor degrees the parts are cut into smaller pieces */
+    int parts = rank_flows(&lowering->exchanges, plan_rank(lowering->plan, 0, last, 0, NULL));
+    struct emission exchange = {
         collective_usual(COLLECTIVE_ALL_REDUCE, false), WHAT_SYNC,
-        own == party->members->flows ? bytes : bytes * own / party->members->flows,
+        parts == party->members->flows ? bytes : bytes * parts / party->members->flows,
     };
     struct waits computed = {0};
 
@@ -229,7 +236,7 @@ void lower_tie(struct lowering *lowering, int number)
         party->after[i] = chunk_state->synced.count ? chunk_state->synced : event_of(chunk_state->complete);
         wait_for(&computed, event_of(chunk_state->complete));
     }
-    exchange_all(lowering, party, emission);
+    exchange_all(lowering, party, exchange);
     for (int i = 0; i < party->members->all; i++) {
         struct chunk_state *chunk_state = member_chunk(lowering, party, i);
         int prank = party->members->ranks[i], rank = prank % lowering->plan->stages;
@@ -238,5 +245,5 @@ void lower_tie(struct lowering *lowering, int number)
 
         chunk_state->tied = first ? party->done[i] : event_both(&lowering->arena, chunk_state->tied, party->done[i]);
     }
-    lowering->sums.untied[number] = event_taken(&lowering->arena, &computed);
+    lowering->sums.tied_computed[number] = event_taken(&lowering->arena, &computed);
 }

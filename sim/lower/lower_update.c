@@ -1,8 +1,9 @@
-/* The update of a rank, by its GPU or by its host, and the exchange of updated weights: after the update, or beside the
- * forwards of the next iteration. Iterations are alike, so that the latter begins with these gathers.
+/* The update of a rank, by its GPU or by its host, and the gathers of updated weights. These follow the update, or
+ * overlap with the forwards of the next iteration (WEIGHTS_NEXT). As all iterations are equal, the simulated one then
+ * begins with the gathers of the one before.
  *
  * Reads the ends of sums.
- * Adds updates, what the forwards after them wait for, and gathers of weights. */
+ * Adds updates, gathers of weights, and the events of these gathers for which forwards wait. */
 #include "lower/party.h"
 
 #include <math.h>
@@ -33,13 +34,13 @@ static void wait_for_sums(const struct lowering *lowering, int replica, int rank
 
         wait_for(waits, chunk_state->synced);
         wait_for(waits, chunk_state->tied);
-        wait_for(waits, lowering->sums.summed[plan_virtual_stage(lowering->plan, rank, chunk)]);
+        wait_for(waits, lowering->sums.computed[plan_virtual_stage(lowering->plan, rank, chunk)]);
     }
     for (int number = sums.first; number <= sums.last; number++)
-        wait_for(waits, lowering->sums.untied[number]);
+        wait_for(waits, lowering->sums.tied_computed[number]);
 }
 
-/* Adds the operation of an update; `continues`: of the update's end. */
+/* Adds the operation of an update; `continues`: it is the end of an update that has begun. */
 static uint32_t write_update(struct lowering *lowering, int prank, double seconds, bool continues, struct waits *waits)
 {
     uint32_t id = program_add(lowering->program, (struct new_op){
@@ -57,7 +58,7 @@ void lower_update(struct lowering *lowering, int replica, int rank)
     int prank = program_rank(lowering, replica, rank);
     const struct scenario *scenario = lowering->scenario;
     bool handed_out = scenario->recipe.weights.when == WEIGHTS_UPDATED;
-    bool always = scenario_schedule(scenario)->asynchronous || handed_out;
+    bool always = scenario_schedule(scenario)->asynchronous || handed_out;       /* also an update that takes no time */
     bool updates_here = replica == 0 || !scenario->recipe.rooted;
     bool hosted = scenario_offloads(scenario, OFFLOAD_OPTIMIZER);
     struct waits waits = {0};
@@ -86,7 +87,7 @@ void lower_join(struct lowering *lowering, int stage)
 
     for (int i = 0; i < sharers; i++)
         wait_for(&computed, event_of(chunk_state_of(lowering, first + i, 0)->complete));
-    lowering->sums.summed[stage] = event_taken(&lowering->arena, &computed);
+    lowering->sums.computed[stage] = event_taken(&lowering->arena, &computed);
 }
 
 void lower_gather(struct lowering *lowering, int stage)
@@ -129,7 +130,7 @@ void lower_renewal(struct lowering *lowering, int replica, int rank)
     free(waits.items);
 }
 
-/* Lowers the gather of a bucket's weights. `begin`, by program rank: the begin of the iteration. */
+/* Lowers the gather of a bucket's weights. `begin`: [program rank], the operation at the begin of the iteration. */
 static void gather_bucket(struct lowering *lowering, int stage, size_t index, const uint32_t *begin)
 {
     const struct scenario *scenario = lowering->scenario;
@@ -178,11 +179,12 @@ void gather_ahead(struct lowering *lowering)
     free(begin);
 }
 
-/* Lets the next operation wait for weights. Its kernels overlap with the gathers after that one alone. */
-static void await(struct lowering *lowering, const struct place *here, const struct coming *weights)
+/* Lets the next operation wait for a gather of weights. From then on its kernels overlap only with the gathers after
+ * it. */
+static void wait_for_gather(struct lowering *lowering, const struct place *here, const struct coming *weights)
 {
-    struct rank_state *own = &lowering->ranks[here->prank];
-    struct contention *left = &own->coming, *overlapped = &own->overlapped;
+    struct rank_state *rank = &lowering->ranks[here->prank];
+    struct contention *left = &rank->coming, *overlapped = &rank->overlapped;
 
     wait_for(&lowering->waits, weights->gathered);
     left->collective = fmax(0, left->collective - weights->overlapped.collective);
@@ -194,10 +196,12 @@ static void await(struct lowering *lowering, const struct place *here, const str
 void wait_for_weights(struct lowering *lowering, const struct place *here)
 {
     for (size_t b = lowering->exchanges.buckets[here->stage].count; b-- > 0;)
-        await(lowering, here, &here->chunk_state->coming[b]);
+        wait_for_gather(lowering, here, &here->chunk_state->coming[b]);
     here->chunk_state->coming = NULL;
 }
 
+/* Slices and buckets are in the order of the backward; the forward takes both from the last. A new piece begins where
+ * the next slice needs another bucket. */
 uint32_t first_forward(struct lowering *lowering, const struct place *here, struct new_op op)
 {
     const struct stage *stage = here->held;
@@ -212,7 +216,7 @@ uint32_t first_forward(struct lowering *lowering, const struct place *here, stru
             piece = (struct work_cost){0};
         }
         for (; left > 0 && buckets->items[left - 1].slice >= k; left--)
-            await(lowering, here, &here->chunk_state->coming[left - 1]);
+            wait_for_gather(lowering, here, &here->chunk_state->coming[left - 1]);
         struct work_cost slice = slice_cost(here, &stage->slices[k], FORWARD);
 
         work_cost_add(&piece, &slice);

@@ -1,7 +1,7 @@
-/* The works of a row: their operations, what these wait for, and the events that others wait for.
+/* The works of a row: their operations, the operations that these wait for, and the events that others wait for.
  *
- * Reads an entry of a row and those that overlap with it, and the table of works (work_rules).
- * Adds their operations, and for later works what these leave and send. */
+ * Reads an entry of a row and the entries that overlap with it, and the table of works (work_rules).
+ * Adds their operations, the results that later works wait for, and the transfers to neighbouring stages. */
 #include "lower/lower_internal.h"
 
 #include <stdlib.h>
@@ -17,9 +17,9 @@ static void wait_for_result(struct waits *waits, const struct micro_batch_state 
     wait_for(waits, event_of(state->done[result]));
 }
 
-/* Adds the operations of other lanes that a work waits for. Replicas of a lockstep group begin each work together: it
- * also waits for the other replicas' inputs. */
-static void dependencies(struct lowering *lowering, const struct place *here)
+/* Lets a work wait for its inputs, by its rule. A lockstep group begins each work together: it waits for all its
+ * inputs. */
+static void wait_for_inputs(struct lowering *lowering, const struct place *here)
 {
     const struct micro_batch_state *state = here->state;
     struct work work = here->work;
@@ -43,12 +43,13 @@ static void dependencies(struct lowering *lowering, const struct place *here)
     wait_for(waits, in_time ? event_of(state->due) : state->arrived[arrival]);
     for (int replica = first; n > 1 && !recomputes && replica < first + n; replica++)
         if (replica != here->replica)
-            wait_for(waits, lowering_state(lowering, replica, here->direction, here->stage, work.mb)->arrived[arrival]);
+            wait_for(waits, micro_batch_state_of(lowering, replica, here->direction, here->stage, work.mb)
+                                ->arrived[arrival]);
 }
 
-/* Varuna at run time (varuna/pipeline.py, run): a rank that comes to a recomputation whose gradient has not arrived
- * does its next forward, and waits for this forward's input. After its last forward, it recomputes without the
- * gradient. */
+/* Varuna at run time (varuna/pipeline.py, run). A rank may come to a recomputation before its gradient has arrived:
+ * then it does its next forward first, and waits for this forward's input. After its last forward it recomputes without
+ * the gradient. */
 static uint32_t opportunistic_work(struct lowering *lowering, const struct place *here, struct new_op op)
 {
     struct work work = here->work;
@@ -72,13 +73,13 @@ static bool is_usual(const struct lowering *lowering, const struct place *here, 
            lowering->ranks[here->prank].overlapped.collective == 0;
 }
 
-/* Such a work, like the one before. */
+/* Adds such a work as a repetition of operation `like`, the one before of its kind and chunk. */
 static uint32_t repeat_work(struct lowering *lowering, const struct place *here, uint32_t like)
 {
     struct waits *waits = &lowering->waits;
     uint32_t id = program_repeat(lowering->program, like, here->work.mb, waits->items, waits->count);
 
-    exchanges_count(lowering, here, &here->held->work[here->work.kind]);
+    count_exchanges(lowering, here, &here->held->work[here->work.kind]);
     waits->count = 0;
     return lowering->ranks[here->prank].latest = id;
 }
@@ -93,17 +94,18 @@ static void set_memory(const struct place *here, struct new_op *op)
 {
     const struct work_rule *rule = &work_rules[here->work.kind];
     const struct stage *held = here->held;
-    bool again = here->marks & ENTRY_RECOMPUTED, split = here->marks & ENTRY_SPLIT;
-    double kept = again ? held->checkpoint : held->activation;
-    double working = !again ? 0 : split ? held->working_split : held->working;
-    const struct stage_workspace *workspace = !again ? &held->plain : split ? &held->ahead : &held->recompute;
+    bool recomputed = here->marks & ENTRY_RECOMPUTED, split = here->marks & ENTRY_SPLIT;
+    double kept = recomputed ? held->checkpoint : held->activation;
+    double working = !recomputed ? 0 : split ? held->working_split : held->working;
+    const struct stage_workspace *workspace = !recomputed ? &held->plain : split ? &held->ahead : &held->recompute;
 
     op->workspace = rule->backward ? workspace->backward : workspace->forward;
     op->takes = memory_of(rule->takes, kept, working);
     op->frees = memory_of(rule->frees, kept, working);
 }
 
-/* The work as operations of its own form: by layers, in pieces, or one that others are not like. */
+/* Lowers a work: as a repetition of an equal one, layer by layer, in pieces, or as one operation. Returns the last
+ * one. */
 static uint32_t lower_work(struct lowering *lowering, const struct place *here)
 {
     enum work_kind kind = here->work.kind;
@@ -111,17 +113,17 @@ static uint32_t lower_work(struct lowering *lowering, const struct place *here)
     bool in_time = kind == BACKWARD && here->stage > 0 && !lowering->rows.opportunistic &&
                    lowering->rows.recompute == RECOMPUTE_JUST_IN_TIME;
     struct usual_work *before = &here->chunk_state->usual[kind];
-    struct usual_work own = {
-        .there = is_usual(lowering, here, in_buckets || in_time), .gathers = boundary_gathers(lowering, here),
+    struct usual_work now = {
+        .known = is_usual(lowering, here, in_buckets || in_time), .gathers = boundary_gathers(lowering, here),
         .marks = here->marks & (ENTRY_RECOMPUTED | ENTRY_SPLIT),
     };
     struct work_cost cost;
     struct new_op op;
 
-    here->chunk_state->gathered += own.gathers * here->chunk_state->exchanges[EXCHANGE_GATHER].bytes_sent;
-    if (own.there && before->there && before->marks == own.marks && before->gathers == own.gathers)
+    here->chunk_state->gathered += now.gathers * here->chunk_state->exchanges[EXCHANGE_GATHER].bytes_sent;
+    if (now.known && before->known && before->marks == now.marks && before->gathers == now.gathers)
         return repeat_work(lowering, here, before->id);
-    op = received(here, own.gathers);
+    op = op_with_gathers(here, now.gathers);
     set_memory(here, &op);
     if (kind == FORWARD && here->chunk_state->coming) {
         if (!here->held->plan && !lowering->rows.opportunistic)
@@ -139,13 +141,13 @@ static uint32_t lower_work(struct lowering *lowering, const struct place *here)
     if (lowering->rows.opportunistic)
         return opportunistic_work(lowering, here, op);
     cost = stage_cost(here, kind);
-    own.id = lower_compute(lowering, here, kind, &cost, &op);
-    *before = own;
-    return own.id;
+    now.id = lower_compute(lowering, here, kind, &cost, &op);
+    *before = now;
+    return now.id;
 }
 
 /* Notes the work's result, which is there after operation `id`, and sends it to the next or previous stage. */
-static void finish(struct lowering *lowering, const struct place *here, uint32_t id)
+static void leave_result(struct lowering *lowering, const struct place *here, uint32_t id)
 {
     const struct work_rule *rule = &work_rules[here->work.kind];
     int to = work_sends(&lowering->rows, here->work.kind, here->stage);
@@ -193,10 +195,10 @@ static struct place place_of(const struct lowering *lowering, int replica, int r
         lowering->first_places[program_rank(lowering, replica, rank) * lowering->plan->chunks + work.chunk];
 
     if (lowering->plan->slices > 1) {
-        struct token_slice own = class_slice(lowering->plan, lowering->ranks[place.prank].class, work.mb);
+        struct token_slice slice = class_slice(lowering->plan, lowering->ranks[place.prank].class, work.mb);
 
-        place.held = &own.stages[place.stage];
-        place.times = &own.times[place.stage];
+        place.held = &slice.stages[place.stage];
+        place.times = &slice.times[place.stage];
     }
     place.state += work.mb;
     place.work = work;
@@ -230,9 +232,10 @@ void lower_works(struct lowering *lowering, int replica, int rank, size_t entry)
         wait_for(&lowering->waits, sent[up]);
     places_find(lowering, replica, rank, entry);
     for (size_t i = 0; i < places->count; i++)
-        dependencies(lowering, &places->items[i]);
+        wait_for_inputs(lowering, &places->items[i]);
+    /* in a figure of sharers, the first work after an update waits as if their gradients were summed (lower_join) */
     if (!lowering->rows.whole && entry > 0 && row_entry(&lowering->rows, rank, entry - 1).kind == UPDATE)
-        wait_for(&lowering->waits, lowering->sums.summed[plan_virtual_stage(lowering->plan, rank, 0)]);
+        wait_for(&lowering->waits, lowering->sums.computed[plan_virtual_stage(lowering->plan, rank, 0)]);
     for (size_t i = 0; i < places->count; i++)
         lower_arrival(lowering, &places->items[i]);
     for (size_t i = 0; i < places->count; i++) {
@@ -246,14 +249,14 @@ void lower_works(struct lowering *lowering, int replica, int rank, size_t entry)
             here->chunk_state->complete = id;
     }
     for (size_t i = 0; i < places->count; i++)
-        finish(lowering, &places->items[i], id);
+        leave_result(lowering, &places->items[i], id);
 }
 
-/* How long one work takes. */
+/* Prints how long one work takes. */
 static void print_duration(const struct lowering *lowering, const struct place *here, FILE *out)
 {
     struct work_cost cost = stage_cost(here, here->work.kind);
-    struct new_op op = received(here, boundary_gathers(lowering, here));
+    struct new_op op = op_with_gathers(here, boundary_gathers(lowering, here));
     char cell[40];
 
     set_duration(lowering, here, &cost, &op);
@@ -261,7 +264,7 @@ static void print_duration(const struct lowering *lowering, const struct place *
             work_format(lowering->plan, here->rank, here->work, cell, sizeof cell), op.amount, cost.times.seconds);
 }
 
-/* Lowers the works that begin together, from an entry on; returns their number. */
+/* Prints the works that begin together, from an entry on, unless `printed` has them; returns their number. */
 static size_t print_durations(struct lowering *lowering, int rank, size_t entry, bool (*printed)[WORK_KIND_COUNT], FILE *out)
 {
     const struct places *places = &lowering->places;

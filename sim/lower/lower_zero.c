@@ -1,8 +1,8 @@
-/* What ZeRO 3 exchanges: the weights and gradients of a layer at once, or tensor by tensor beside its kernels. All
- * replicas do the same at the same time, so these are measured durations on the rank's own stream.
+/* The exchanges of ZeRO 3: the weights and gradients of a layer at once, or tensor by tensor while its kernels run. All
+ * replicas do the same at the same time, so an exchange is a measured duration on the rank's stream.
  *
  * Reads a place, and a layer or the steps through the tensors of a stage (tensor_walk).
- * Adds gathers and scatters, and what kernels wait for. */
+ * Adds gathers and scatters, and lets kernels wait for them. */
 #include "lower/party.h"
 #include "stage/stage_memory.h"
 
@@ -18,14 +18,14 @@ static struct event later_of(struct event before, struct event after)
     return after.count ? after : before;
 }
 
-/* A number of parameters of one class of a layer; `each`: B a parameter. */
+/* The parameters of one class in a layer: how many they are, and B of each. */
 struct layer_part {
     const struct slice *layer;
     enum parameter_class class;
     double parameters, each;
 };
 
-/* Exchanges a part of a layer, all at once or, with `flatten: false`, a piece after the other. */
+/* Exchanges a part of a layer, all at once or, with `flatten: false`, one piece after another. Returns the last end. */
 static struct event exchange_layer(struct lowering *lowering, const struct place *here, const struct layer_part *part,
                                    struct emission exchange, struct event after)
 {
@@ -40,7 +40,8 @@ static struct event exchange_layer(struct lowering *lowering, const struct place
         exchange.bytes = piece * part->each;
         last = later_of(last, exchange_alone(lowering, here, kind, exchange, after));
     }
-    piece = part->parameters - (flatten ? 0 : layer->trained.of[part->class]);       /* frozen ones are no pieces */
+    /* all parameters, or those that are in no piece: frozen ones, at once */
+    piece = part->parameters - (flatten ? 0 : layer->trained.of[part->class]);
     exchange.bytes = piece * part->each;
     return later_of(last, exchange_alone(lowering, here, kind, exchange, after));
 }
@@ -60,8 +61,9 @@ struct event gather_layer(struct lowering *lowering, const struct place *here, c
     return last;
 }
 
-/* Gradients of a class have been scattered, at `done` unless there were none. If they are the iteration's last ones, of so
- * many bytes, each share is then summed over the replicas that hold it. Returns the last sum. */
+/* After a scatter of the gradients of a class, which ended at `done` (empty: there were none). `bytes`: of all
+ * gradients, if they are the last ones of the iteration, else 0. Each share of the last ones is summed over the
+ * replicas that hold it. Returns the last sum. */
 static struct event scattered(struct lowering *lowering, const struct place *here, enum parameter_class class, double bytes,
                               struct event done)
 {
@@ -91,74 +93,75 @@ struct event scatter_layer(struct lowering *lowering, const struct place *here, 
     return end;
 }
 
-/* ZeRO 3 tensor by tensor (struct tensor_walk). A gather begins when the kernels of the step before have ended, because
- * it may need their memory. The gathers of a step go before the scatter of its gradients. All on one stream. */
-struct tensors_walk {
+/* The state of lowering a work tensor by tensor. A gather begins when the kernels of the step before have ended,
+ * because it may need their memory. A step's gathers go before the scatter of its gradients, on one stream. */
+struct by_tensors {
     struct lowering *lowering;
     const struct place *here;
-    struct tensor_walk steps;
-    struct event *gathered;          /* a piece: its last gather */
-    struct contention *contention;
-    uint32_t *latest;
+    struct tensor_walk walk;
+    struct event *gathered;          /* [piece]: its last gather */
+    struct contention *contention;   /* the rank's `overlapped` */
+    uint32_t *latest;                /* the rank's */
 };
 
-/* Lowers the gathers of step k. The step's kernels wait for its own gather and overlap with the others. */
-static void gather_tensors(struct tensors_walk *walk, size_t k)
+/* Lowers the gathers of step k: of its piece, and of later pieces ahead of their steps. The step's kernels wait for the
+ * gather of its piece, and overlap with the others; they wait for all where collectives do not overlap with kernels. */
+static void gather_tensors(struct by_tensors *state, size_t k)
 {
-    struct lowering *lowering = walk->lowering;
+    struct lowering *lowering = state->lowering;
     const struct scenario *scenario = lowering->scenario;
-    struct event before = event_of(*walk->latest);
-    struct contention contention = *walk->contention;
+    struct event before = event_of(*state->latest);
+    struct contention contention = *state->contention;
     size_t next;
 
-    while (tensor_walk_gathers(&walk->steps, k, &next)) {
-        const struct tensor_step *step = &walk->steps.steps.items[next];
+    while (tensor_walk_gathers(&state->walk, k, &next)) {
+        const struct tensor_step *step = &state->walk.steps.items[next];
 
-        walk->gathered[step->piece] =
-            exchange_alone(lowering, walk->here, scenario->groups.sums[step->class], (struct emission){
+        state->gathered[step->piece] =
+            exchange_alone(lowering, state->here, scenario->groups.sums[step->class], (struct emission){
                 scenario->recipe.weights.collective, WHAT_WEIGHTS,
                 step->parameters * scenario_parameter_bytes(scenario).weights,
             }, before);
-        if (next == k || next == walk->steps.held || zero_in_turn(lowering))
-            *walk->contention = contention;
-        if (next == walk->steps.held || zero_in_turn(lowering))
-            wait_for(&lowering->waits, walk->gathered[step->piece]);
+        if (next == k || next == state->walk.held || zero_in_turn(lowering))
+            *state->contention = contention;
+        if (next == state->walk.held || zero_in_turn(lowering))
+            wait_for(&lowering->waits, state->gathered[step->piece]);
     }
-    wait_for(&lowering->waits, walk->gathered[walk->steps.steps.items[k].piece]);
+    wait_for(&lowering->waits, state->gathered[state->walk.steps.items[k].piece]);
 }
 
 /* Scatters the gradients of a step, and at the end of the iteration sums each share over the replicas that hold it. */
-static void scatter_tensor(struct tensors_walk *walk, const struct tensor_step *step)
+static void scatter_tensor(struct by_tensors *state, const struct tensor_step *step)
 {
-    struct lowering *lowering = walk->lowering;
-    bool last = walk->here->marks & ENTRY_COMPLETES;
+    struct lowering *lowering = state->lowering;
+    bool last = state->here->marks & ENTRY_COMPLETES;
     double bytes = step->trained * scenario_parameter_bytes(lowering->scenario).sent;
-    struct event done = exchange_alone(lowering, walk->here, lowering->scenario->groups.sums[step->class], (struct emission){
-        lowering->scenario->recipe.gradients.collective, WHAT_SYNC, bytes,
-    }, event_of(*walk->latest));
+    struct emission exchange = {lowering->scenario->recipe.gradients.collective, WHAT_SYNC, bytes};
+    struct event done = exchange_alone(lowering, state->here, lowering->scenario->groups.sums[step->class], exchange,
+                                       event_of(*state->latest));
 
-    done = scattered(lowering, walk->here, step->class, last ? bytes : 0, done);
+    done = scattered(lowering, state->here, step->class, last ? bytes : 0, done);
     if (zero_in_turn(lowering)) {
         wait_for(&lowering->waits, done);
-        *walk->contention = (struct contention){0};
+        *state->contention = (struct contention){0};
     }
 }
 
-/* Its part of the layer's kernels; the exchanges within the layer go with its last step. */
-static void compute_tensor(struct tensors_walk *walk, const struct tensor_step *step, struct new_op op)
+/* Computes a step's part of its layer's kernels. The exchanges within the layer go with the layer's last step. */
+static void compute_tensor(struct by_tensors *state, const struct tensor_step *step, struct new_op op)
 {
-    struct work_cost all = slice_cost(walk->here, step->slice, step->kind);
+    struct work_cost all = slice_cost(state->here, step->slice, step->kind);
     struct work_cost part = step->ends ? all : (struct work_cost){0};
 
     part.times.seconds = all.times.seconds * step->share;
-    lower_compute(walk->lowering, walk->here, step->kind, &part, &op);
-    *walk->contention = (struct contention){0};
+    lower_compute(state->lowering, state->here, step->kind, &part, &op);
+    *state->contention = (struct contention){0};
 }
 
 uint32_t tensors_work(struct lowering *lowering, const struct place *here, bool fused, struct new_op op)
 {
     enum work_kind kind = here->work.kind;
-    struct tensors_walk walk = {
+    struct by_tensors state = {
         .lowering = lowering, .here = here, .contention = &lowering->ranks[here->prank].overlapped,
         .latest = &lowering->ranks[here->prank].latest,
     };
@@ -169,21 +172,21 @@ uint32_t tensors_work(struct lowering *lowering, const struct place *here, bool 
         lower_compute(lowering, here, kind, &(struct work_cost){0}, &op);
         op = (struct new_op){.continues = true};
     }
-    tensor_walk_init(&walk.steps, lowering->scenario, here->held, kind, fused);
-    walk.gathered = xcalloc(walk.steps.steps.count + 1, sizeof *walk.gathered);
-    for (size_t k = 0; k < walk.steps.steps.count; k++) {
-        const struct tensor_step *step = &walk.steps.steps.items[k];
+    tensor_walk_init(&state.walk, lowering->scenario, here->held, kind, fused);
+    state.gathered = xcalloc(state.walk.steps.count + 1, sizeof *state.gathered);
+    for (size_t k = 0; k < state.walk.steps.count; k++) {
+        const struct tensor_step *step = &state.walk.steps.items[k];
 
         if (kind != BACKWARD_WEIGHT)
-            gather_tensors(&walk, k);
-        op.frees = k + 1 == walk.steps.steps.count ? frees : 0;
-        compute_tensor(&walk, step, op);
+            gather_tensors(&state, k);
+        op.frees = k + 1 == state.walk.steps.count ? frees : 0;
+        compute_tensor(&state, step, op);
         op = (struct new_op){.continues = true};
         if ((kind == BACKWARD || kind == BACKWARD_WEIGHT) && step->kind == kind)
-            scatter_tensor(&walk, step);
-        tensor_walk_leave(&walk.steps, k);
+            scatter_tensor(&state, step);
+        tensor_walk_leave(&state.walk, k);
     }
-    tensor_walk_release(&walk.steps);
-    free(walk.gathered);
-    return *walk.latest;
+    tensor_walk_release(&state.walk);
+    free(state.gathered);
+    return *state.latest;
 }

@@ -8,11 +8,11 @@ struct varuna_choice varuna_plan(const struct varuna *question)
 
     for (int depth = 1; depth < question->cut_points && depth <= question->gpus; depth++) {
         struct varuna_choice choice = {.depth = depth, .data = question->gpus / depth};
-        int samples = question->batch / choice.data;
+        int samples = question->batch / choice.data;         /* of a replica */
 
         if (question->cut_points % depth || !samples)
             continue;
-        for (int micro = 1; micro <= samples; micro *= 2) {
+        for (int micro = 1; micro <= samples; micro *= 2) {      /* the largest micro-batch that fits */
             struct varuna_choice larger = choice;
 
             larger.micro = micro;

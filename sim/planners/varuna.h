@@ -8,18 +8,23 @@
 #include "planners/planned.h"
 
 struct varuna_choice {
-    int depth, data, micro, micro_batches;
-    double seconds;
+    int depth, data;         /* pipeline ranks; replicas */
+    int micro;               /* samples of a micro-batch */
+    int micro_batches;       /* of a replica in an iteration */
+    double seconds;          /* of an iteration */
 };
 
 struct varuna {
-    int cut_points, gpus, batch;
-    bool (*fits)(const void *context, const struct varuna_choice *choice);      /* of its depth and micro-batch */
+    int cut_points, gpus;
+    int batch;               /* samples of an iteration */
+    bool (*fits)(const void *context, const struct varuna_choice *choice);      /* asks of depth, data and micro
+                                                                                 * alone */
     double (*seconds)(const void *context, const struct varuna_choice *choice); /* of an iteration */
-    const void *context;
+    const void *context;     /* of these two functions */
 };
 
-/* Micro-batches are powers of two. choice.seconds is INFINITY where nothing fits. */
+/* The choice that takes the least time; its `seconds` are INFINITY where nothing fits. Micro-batches are powers of
+ * two. */
 struct varuna_choice varuna_plan(const struct varuna *question);
 
 #endif

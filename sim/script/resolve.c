@@ -13,8 +13,9 @@ struct resolving {
     const struct script *script;
     uint32_t ranks;
     uint32_t *left;                  /* a label: how many steps have yet to give it */
-    uint32_t *waiting;               /* a label: 1 + the row that waits for it and came last; 0: none */
-    uint32_t *behind;                /* a row: 1 + the row that waits for the same label and came before */
+    /* the rows that wait for a label, as a linked list of row numbers plus 1; 0 ends it */
+    uint32_t *waiting;               /* a label: the row that came last */
+    uint32_t *behind;                /* a row: the row that came before it and waits for the same label */
     uint32_t *next;                  /* a row: its next step */
     bool *done;                      /* a label: the shared step that waits for it first is done */
     struct turns { struct turn *items; size_t count, capacity; } ready;      /* a heap, the earliest on top */
@@ -23,7 +24,7 @@ struct resolving {
 
 void script_row(struct script *script)
 {
-    *GROW(&script->rows) = (uint32_t)script->all.count;
+    *GROW(&script->rows) = (uint32_t)script->steps.count;
 }
 
 void script_add(struct script *script, struct step step)
@@ -31,24 +32,24 @@ void script_add(struct script *script, struct step step)
     step.row = (uint32_t)script->rows.count - 1;
     step.needs = (struct labels_at){(uint32_t)script->needs.count, 0};
     step.gives = (struct labels_at){(uint32_t)script->gives.count, 0};
-    *GROW(&script->all) = step;
+    *GROW(&script->steps) = step;
 }
 
 void script_need(struct script *script, uint32_t label)
 {
     *GROW(&script->needs) = label;
-    script->all.items[script->all.count - 1].needs.count++;
+    script->steps.items[script->steps.count - 1].needs.count++;
 }
 
 void script_give(struct script *script, uint32_t label)
 {
     *GROW(&script->gives) = label;
-    script->all.items[script->all.count - 1].gives.count++;
+    script->steps.items[script->steps.count - 1].gives.count++;
 }
 
 void script_release(struct script *script)
 {
-    free(script->all.items);
+    free(script->steps.items);
     free(script->needs.items);
     free(script->gives.items);
     free(script->rows.items);
@@ -90,74 +91,80 @@ static uint64_t next_of(uint64_t from, uint64_t who, uint64_t count)
     return from + (who + count - from % count) % count;
 }
 
-/* The row's next turn after the present one. */
-static struct turn next_turn(const struct resolving *all, uint32_t row)
+/* The row whose turn it is. */
+static uint32_t turn_row(const struct resolving *state, struct turn turn)
 {
-    uint32_t replicas = all->script->replicas;
-    struct turn turn = {next_of(all->now.visit, row / replicas, all->ranks), row % replicas};
+    return (uint32_t)(turn.visit % state->ranks * state->script->replicas + turn.try % state->script->replicas);
+}
 
-    if (turn.visit == all->now.visit)
-        turn.try = next_of(all->now.try + 1, row % replicas, replicas);
+/* The row's next turn after the present one. */
+static struct turn next_turn(const struct resolving *state, uint32_t row)
+{
+    uint32_t replicas = state->script->replicas;
+    struct turn turn = {next_of(state->now.visit, row / replicas, state->ranks), row % replicas};
+
+    if (turn.visit == state->now.visit)
+        turn.try = next_of(state->now.try + 1, row % replicas, replicas);
     return turn;
 }
 
-static void give(struct resolving *all, uint32_t label)
+static void give(struct resolving *state, uint32_t label)
 {
-    if (--all->left[label])
+    if (--state->left[label])
         return;
-    for (uint32_t row = all->waiting[label]; row; row = all->behind[row - 1])
-        push(&all->ready, next_turn(all, row - 1));
+    for (uint32_t row = state->waiting[label]; row; row = state->behind[row - 1])
+        push(&state->ready, next_turn(state, row - 1));
 }
 
-/* A label that the step waits for, and that is not there; NO_LABEL: it may go on. */
-static uint32_t missing(const struct resolving *all, const struct step *step)
+/* The first label that the step waits for and that nobody has given yet; NO_LABEL: the step may be done. */
+static uint32_t missing(const struct resolving *state, const struct step *step)
 {
-    const uint32_t *needs = all->script->needs.items + step->needs.first;
+    const uint32_t *needs = state->script->needs.items + step->needs.first;
 
     for (uint32_t i = 0; i < step->needs.count; i++)
-        if (all->left[needs[i]])
+        if (state->left[needs[i]])
             return needs[i];
     return NO_LABEL;
 }
 
 static uint32_t row_end(const struct script *script, size_t row)
 {
-    return row + 1 < script->rows.count ? script->rows.items[row + 1] : (uint32_t)script->all.count;
+    return row + 1 < script->rows.count ? script->rows.items[row + 1] : (uint32_t)script->steps.count;
 }
 
-/* Does the step, unless it is shared and done. Whether it was to be done. */
-static bool perform(struct resolving *all, const struct step *step)
+/* Does the step, and gives its labels. Returns false if it is shared and another row has done it. */
+static bool perform(struct resolving *state, const struct step *step)
 {
-    const uint32_t *gives = all->script->gives.items + step->gives.first;
+    const uint32_t *gives = state->script->gives.items + step->gives.first;
 
     if (step->shared) {
-        bool *done = &all->done[all->script->needs.items[step->needs.first]];
+        bool *done = &state->done[state->script->needs.items[step->needs.first]];
 
         if (*done)
             return false;
         *done = true;
     }
     for (uint32_t i = 0; i < step->gives.count; i++)
-        give(all, gives[i]);
+        give(state, gives[i]);
     return true;
 }
 
 /* A row goes on until it waits. Returns how many steps it did. */
-static size_t go_on(struct resolving *all, uint32_t row, const struct step **order)
+static size_t go_on(struct resolving *state, uint32_t row, const struct step **order)
 {
-    const struct step *step = all->script->all.items + all->next[row];
-    const struct step *end = all->script->all.items + row_end(all->script, row);
+    const struct step *step = state->script->steps.items + state->next[row];
+    const struct step *end = state->script->steps.items + row_end(state->script, row);
     uint32_t label = NO_LABEL;
     size_t count = 0;
 
-    for (; step < end && (label = missing(all, step)) == NO_LABEL; step++)
-        if (perform(all, step))
+    for (; step < end && (label = missing(state, step)) == NO_LABEL; step++)
+        if (perform(state, step))
             order[count++] = step;
     if (step < end) {
-        all->behind[row] = all->waiting[label];
-        all->waiting[label] = row + 1;
+        state->behind[row] = state->waiting[label];
+        state->waiting[label] = row + 1;
     }
-    all->next[row] = (uint32_t)(step - all->script->all.items);
+    state->next[row] = (uint32_t)(step - state->script->steps.items);
     return count;
 }
 
@@ -168,18 +175,18 @@ static bool is_over(const struct script *script, size_t done)
 }
 
 /* Counts who gives each label. Returns false, and says which, if a step waits for one that nobody gives. */
-static bool count_givers(struct resolving *all, struct unresolved *why)
+static bool count_givers(struct resolving *state, struct unresolved *why)
 {
-    const struct script *script = all->script;
+    const struct script *script = state->script;
 
     for (size_t i = 0; i < script->gives.count; i++)
-        all->left[script->gives.items[i]]++;
-    for (size_t i = 0; i < script->all.count; i++) {
-        const struct step *step = &script->all.items[i];
+        state->left[script->gives.items[i]]++;
+    for (size_t i = 0; i < script->steps.count; i++) {
+        const struct step *step = &script->steps.items[i];
         const uint32_t *needs = script->needs.items + step->needs.first;
 
         for (uint32_t k = 0; k < step->needs.count; k++)
-            if (!all->left[needs[k]]) {
+            if (!state->left[needs[k]]) {
                 *why = (struct unresolved){step, needs[k], true};
                 return false;
             }
@@ -187,45 +194,45 @@ static bool count_givers(struct resolving *all, struct unresolved *why)
     return true;
 }
 
-static void resolving_release(struct resolving *all)
+static void resolving_release(struct resolving *state)
 {
-    free(all->left);
-    free(all->waiting);
-    free(all->behind);
-    free(all->next);
-    free(all->done);
-    free(all->ready.items);
+    free(state->left);
+    free(state->waiting);
+    free(state->behind);
+    free(state->next);
+    free(state->done);
+    free(state->ready.items);
 }
 
 const struct step **script_resolve(const struct script *script, size_t *count, struct unresolved *why)
 {
     size_t rows = script->rows.count;
-    const struct step **order = xcalloc(script->all.count + 1, sizeof *order);
-    struct resolving all = {
-        .script = script, .ranks = (uint32_t)rows / script->replicas, .left = xcalloc(script->labels, sizeof *all.left),
-        .waiting = xcalloc(script->labels, sizeof *all.waiting),
-        .behind = xcalloc(rows, sizeof *all.behind), .next = xcalloc(rows, sizeof *all.next),
-        .done = xcalloc(script->labels, sizeof *all.done),
+    const struct step **order = xcalloc(script->steps.count + 1, sizeof *order);
+    struct resolving state = {
+        .script = script, .ranks = (uint32_t)rows / script->replicas,
+        .left = xcalloc(script->labels, sizeof *state.left),
+        .waiting = xcalloc(script->labels, sizeof *state.waiting),
+        .behind = xcalloc(rows, sizeof *state.behind), .next = xcalloc(rows, sizeof *state.next),
+        .done = xcalloc(script->labels, sizeof *state.done),
     };
-    bool over = is_over(script, 0), given = !over && count_givers(&all, why);
+    bool over = is_over(script, 0), given = !over && count_givers(&state, why);
 
     *count = 0;
     for (uint32_t row = 0; row < rows; row++) {
-        all.next[row] = script->rows.items[row];
-        push(&all.ready, (struct turn){row / script->replicas, row % script->replicas});
+        state.next[row] = script->rows.items[row];
+        push(&state.ready, (struct turn){row / script->replicas, row % script->replicas});
     }
-    for (size_t turns = 1; given && !over && all.ready.count; over = is_over(script, turns++)) {
-        all.now = pop(&all.ready);
-        *count += go_on(&all, (uint32_t)(all.now.visit % all.ranks * script->replicas + all.now.try % script->replicas),
-                        order + *count);
+    for (size_t turns = 1; given && !over && state.ready.count; over = is_over(script, turns++)) {
+        state.now = pop(&state.ready);
+        *count += go_on(&state, turn_row(&state, state.now), order + *count);
     }
     for (size_t row = 0; given && !over && row < rows; row++)
-        if (all.next[row] < row_end(script, row)) {
-            const struct step *step = &script->all.items[all.next[row]];
+        if (state.next[row] < row_end(script, row)) {
+            const struct step *step = &script->steps.items[state.next[row]];
 
-            *why = (struct unresolved){step, missing(&all, step), false};
+            *why = (struct unresolved){step, missing(&state, step), false};
         }
-    resolving_release(&all);
+    resolving_release(&state);
     if (!over)
         return order;
     free(order);

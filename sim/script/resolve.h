@@ -9,9 +9,9 @@
  * the others go on as soon as it is done.
  *
  * The order: ranks take turns, from the first to the last and again from the first. On its turn a rank goes through its
- * replicas, each as far as it does not wait, again and again until all wait. So the order of one replica's steps is the
- * same however many there are. It is found without looking at those who wait: whoever gives a label says to those who
- * wait for it when their next turn is. */
+ * replicas: each goes on until it waits, and they repeat this until all of them wait. So the order of one replica's
+ * steps does not depend on the number of replicas. The search does not poll rows that wait: a step that gives a label
+ * puts the rows that wait for it into a heap, at their next turn. */
 #ifndef DTSIM_RESOLVE_H
 #define DTSIM_RESOLVE_H
 
@@ -21,8 +21,8 @@
 
 struct step {
     uint32_t row;
-    uint8_t kind;                    /* the caller's, as the next two */
-    bool shared;                     /* the steps of several rows with the same first need are one */
+    uint8_t kind;                    /* kind, at and number mean something to the caller alone */
+    bool shared;                     /* shared steps of several rows that need the same label first are one step */
     uint32_t at, number;
     struct labels_at { uint32_t first, count; } needs, gives;        /* in the lists of the script */
 };
@@ -30,7 +30,7 @@ struct step {
 /* Zero-initialise; script_release when done. Rows come rank by rank, and of a rank replica by replica. */
 struct script {
     uint32_t replicas, labels;       /* rows of each rank; all labels are below this number */
-    struct step_list { struct step *items; size_t count, capacity; } all;
+    struct step_list { struct step *items; size_t count, capacity; } steps;      /* of all rows, row by row */
     struct label_list { uint32_t *items; size_t count, capacity; } needs, gives;     /* of all steps, in their order */
     struct label_list rows;          /* a row: its first step */
     struct progress *progress;       /* whose budget ends the search for an order; or NULL */

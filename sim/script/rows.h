@@ -1,8 +1,8 @@
-/* rows: the entries that a workload's rows have when they are lowered, and what is known of each. The table of works says
- * which work waits for which, and what it does with memory.
+/* rows: the entries of a workload's rows when they are lowered, and marks of each entry. The table of works says which
+ * work waits for which, and which memory a work takes and frees.
  *
  * Reads the workload's rows and its recipe.
- * Adds the entries of every local step, updates and gathers of weights; and the marks of each. */
+ * Adds the entries of every local step, updates and gathers of weights, and the marks of each entry. */
 #ifndef DTSIM_ROWS_H
 #define DTSIM_ROWS_H
 
@@ -12,30 +12,34 @@
 /* The tensors that a work waits for from a neighbouring stage and sends on: activations from the previous stage to the
  * next, or gradients the other way. */
 enum arrival { ACTIVATIONS, GRADIENTS, ARRIVAL_COUNT, NO_ARRIVAL = ARRIVAL_COUNT };
-/* What a work leaves on its stage for later works of the same micro-batch. */
+/* The result that a work leaves on its stage. Later works of the same micro-batch wait for it. */
 enum result { FORWARDED, RECOMPUTED, BACKWARDED, RESULT_COUNT, NO_RESULT = RESULT_COUNT };
-/* Bytes that a work takes or frees: what the forward keeps for the backward, and what a recomputation adds to it. */
+/* Memory that a work takes or frees: activations that the forward keeps for the backward, and activations that a
+ * recomputation adds to these. */
 enum { MEMORY_NONE, MEMORY_KEPT = 1, MEMORY_WORKING = 2, MEMORY_ALL = MEMORY_KEPT | MEMORY_WORKING };
 
 /* The table of works: which work waits for which, and how it uses memory. */
 struct work_rule {
-    enum arrival waits;              /* a recomputation: as its schedule says (work_arrival) */
-    enum result after;               /* RECOMPUTED: FORWARDED if the row does not recompute the micro-batch */
-    enum result leaves;
-    enum arrival sends;
-    int slice;                       /* the slice of the micro-batch, the previous (-1) or the next (1), that has to
-                                      * leave its result first; 0: none */
-    int takes, frees;
-    bool backward;                   /* it holds the workspace of a backward */
+    enum arrival waits;              /* the tensors that it waits for; a recomputation: as its schedule says
+                                      * (work_arrival) */
+    enum result after;               /* the result that it waits for; RECOMPUTED: FORWARDED if the row does not
+                                      * recompute the micro-batch */
+    enum result leaves;              /* the result that it leaves */
+    enum arrival sends;              /* the tensors that it sends on */
+    int slice;                       /* it also waits for the result `leaves` of another slice of its micro-batch: of
+                                      * the slice before (-1) or behind (1); 0: of none */
+    int takes, frees;                /* memory: MEMORY_KEPT, MEMORY_WORKING */
+    bool backward;                   /* it holds the workspace of a backward; else of a forward */
 };
 extern const struct work_rule work_rules[WORK_KIND_COUNT];
 
-/* What is known of an entry. */
+/* Marks of an entry. */
 enum {
     ENTRY_COMPLETES = 1,             /* it completes its chunk's gradients before an update */
-    ENTRY_RECOMPUTED = 2,            /* the row recomputes its micro-batch, */
-    ENTRY_SPLIT = 4,                 /* and does the backward for weights apart */
-    ENTRY_LAYERS = 8,                /* under ZeRO 3 it gathers layers: not once its chunk's weights stay for the iteration */
+    ENTRY_RECOMPUTED = 2,            /* the row recomputes its micro-batch in its chunk */
+    ENTRY_SPLIT = 4,                 /* the row does the micro-batch's backward for weights apart */
+    ENTRY_LAYERS = 8,                /* ZeRO 3: its layers' weights are gathered. Not set where the recipe lets a
+                                      * chunk's weights stay and an earlier entry has gathered them */
 };
 
 /* The rows, and what holds for all of them. */
@@ -43,7 +47,7 @@ struct rows {
     const struct workload *workload;
     const struct scenario *scenario; /* the workload's, */
     const struct plan *plan;         /* and its plan */
-    bool whole;                      /* of an iteration; else for figures: of works alone */
+    bool whole;                      /* the rows of an iteration; false: the rows of one replica's works, for figures */
     bool update_last, gather_last;   /* an update ends each row, and then a gather of updated weights */
     bool replicates;                 /* PyTorch's DataParallel: replicas exchange before every entry */
     bool zero;                       /* ZeRO 3: works gather their layers */
@@ -52,8 +56,8 @@ struct rows {
     int steps;                       /* local steps: the number of batches in the rows */
     int micro_batches;               /* of each direction, over all batches and local steps */
     int sums;                        /* sums of each stage's gradients before an update */
-    bool sums_late;                  /* they wait until their members have come to their updates */
-    uint8_t **marks;                 /* a pipeline rank and entry */
+    bool sums_late;                  /* these sums wait until all their members have come to their updates */
+    uint8_t **marks;                 /* [pipeline rank][entry]: ENTRY_ bits */
 };
 
 /* In the arena. */
@@ -70,7 +74,7 @@ static inline size_t row_entries(const struct rows *rows, int rank)
     return steps * (rows->workload->rows[rank].count + 1) - !rows->update_last + rows->gather_last;
 }
 
-/* One of them. A local step has micro-batches of its own. */
+/* An entry of a rank's row. Local step k has its own micro-batches: their numbers go on from those of step k - 1. */
 static inline struct work row_entry(const struct rows *rows, int rank, size_t entry)
 {
     const struct row *row = &rows->workload->rows[rank];
@@ -88,7 +92,7 @@ static inline struct work row_entry(const struct rows *rows, int rank, size_t en
     return work;
 }
 
-/* What a work on a stage waits for from a neighbouring stage. */
+/* The tensors that a work on a stage waits for from a neighbouring stage. */
 static inline enum arrival work_arrival(const struct rows *rows, enum work_kind kind, int stage)
 {
     enum arrival arrival = work_rules[kind].waits;

@@ -25,7 +25,7 @@ static void add_row(struct writer *writer, bool works_alone)
 
         count = 1;
         if (rows->replicates)
-            add_hand_round(writer, entry);
+            add_replication(writer, entry);
         if (kind != UPDATE && kind != GATHER)
             count = add_works(writer, entry);
         else if (!works_alone)
@@ -33,13 +33,15 @@ static void add_row(struct writer *writer, bool works_alone)
     }
 }
 
-/* ZeRO 3's replicas wait for each other in the gathers of layers. Replicas of a lockstep group need a barrier only if
- * their works do not take equally long. */
+/* The number of consecutive replicas that wait for each other before an entry; `gathers`: before one that gathers
+ * layers. ZeRO 3's replicas wait for each other in the gathers of layers. Replicas of a lockstep group wait for each
+ * other inside their works; a barrier says so where their works do not take equally long. */
 static int meeting_group(const struct exchanges *exchanges, bool gathers)
 {
     bool differ = exchanges->alike.uneven & (UNEVEN_WORKS | UNEVEN_GPUS | UNEVEN_SAMPLES | UNEVEN_KINDS);
     int lockstep = differ ? exchanges->lockstep : 1;
-    int shard = gathers ? exchanges->scenario->recipe.divided[HELD_WEIGHTS][PARAMETERS_COMMON] : 1;      /* at most */
+    /* a rank with fewer replicas waits for all of these (meeting_replicas) */
+    int shard = gathers ? exchanges->scenario->recipe.divided[HELD_WEIGHTS][PARAMETERS_COMMON] : 1;
 
     return exchanges->alike.replicas == 1 ? 1 : lcm(lockstep, shard, INT_MAX);
 }
@@ -54,22 +56,24 @@ static void make_labels(const struct writer *writer, struct labels *labels)
     uint32_t tied = (uint32_t)tied_sums(writer->exchanges);
     bool meet = writer->barrier_group > 1 || writer->gather_group > 1;
 
-    for (int rank = 0; rank < rows->plan->stages; rank++) {      /* ranks that share a stage update more rarely */
-        uint32_t own = 0, count = (uint32_t)row_entries(rows, rank);
+    /* the most of any rank: those that share a stage with others have fewer updates */
+    for (int rank = 0; rank < rows->plan->stages; rank++) {
+        uint32_t row_updates = 0, count = (uint32_t)row_entries(rows, rank);
 
         for (size_t i = 0; i < count; i++)
-            own += row_entry(rows, rank, i).kind == UPDATE;
-        updates = own > updates ? own : updates;
+            row_updates += row_entry(rows, rank, i).kind == UPDATE;
+        updates = row_updates > updates ? row_updates : updates;
         entries = count > entries ? count : entries;
     }
+    /* updates + 1: an asynchronous schedule may complete gradients after its last update, for which no sum waits */
     labels->blocks[LABEL_ACTIVATION] = (struct label_block){0, replicas, directions, stages, mbs};
     labels->blocks[LABEL_GRADIENT] = labels->blocks[LABEL_ACTIVATION];
     labels->blocks[LABEL_COMPLETE] = (struct label_block){0, 1, 1, stages, (updates + 1) * (uint32_t)rows->sums};
-    labels->blocks[LABEL_COPY] = (struct label_block){0, tied, 1, 2, updates + 1};
-    labels->blocks[LABEL_COPIES] = (struct label_block){0, tied, 1, 1, updates + 1};
+    labels->blocks[LABEL_TIED_COPY] = (struct label_block){0, tied, 1, 2, updates + 1};
+    labels->blocks[LABEL_TIED_COPIES] = (struct label_block){0, tied, 1, 1, updates + 1};
     labels->blocks[LABEL_UPDATED] = (struct label_block){0, 1, 1, stages, 1};
-    labels->blocks[LABEL_MET] = (struct label_block){0, replicas, 1, ranks, meet ? entries : 0};
-    labels->blocks[LABEL_ALL] = (struct label_block){0, 1, 1, 1, rows->replicates ? entries : 0};
+    labels->blocks[LABEL_GROUP_ARRIVED] = (struct label_block){0, replicas, 1, ranks, meet ? entries : 0};
+    labels->blocks[LABEL_ALL_ARRIVED] = (struct label_block){0, 1, 1, 1, rows->replicates ? entries : 0};
     for (int kind = 0; kind < LABEL_KIND_COUNT; kind++) {
         struct label_block *block = &labels->blocks[kind];
 

@@ -10,11 +10,12 @@ struct writer {
     const struct exchanges *exchanges;
     const struct labels *labels;
     struct script *script;
-    int barrier_group;               /* consecutive replicas that wait for each other before every entry; */
-    int gather_group;                /* that do so before an entry that gathers layers */
-    int replica, rank;
-    int updates;                     /* so far */
-    int *completed;                  /* a chunk: how often its gradients were complete so far */
+    int barrier_group;               /* how many consecutive replicas wait for each other before every entry; 1: none
+                                      * do */
+    int gather_group;                /* how many do before an entry that gathers layers */
+    int replica, rank;               /* of the row that is being written; the next two count in this row */
+    int updates;                     /* updates written so far */
+    int *completed;                  /* a chunk: how often its gradients were completed so far */
 };
 
 /* writer.c */
@@ -26,10 +27,11 @@ void add_give(struct writer *writer, struct label label);
 /* Whether the ranks that hold a stage sum its gradients; in a figure, whether they wait for each other as for a sum. */
 bool is_summed(const struct writer *writer, int stage);
 
-/* works.c: the works that begin and end together from an entry on; returns how many entries they are. */
+/* works.c: adds one step for the works that begin and end together, from an entry on. Returns their number of
+ * entries. */
 size_t add_works(struct writer *writer, size_t entry);
 /* DataParallel's exchanges before an entry. */
-void add_hand_round(struct writer *writer, size_t entry);
+void add_replication(struct writer *writer, size_t entry);
 
 /* updates.c: the steps of an update, and of the gather at the end of a row. */
 void add_update(struct writer *writer, size_t entry);

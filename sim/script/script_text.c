@@ -5,22 +5,22 @@
 #include "schedule/schedule.h"
 
 const char *const step_names[] = {
-    [STEP_WORKS] = "works", [STEP_ARRIVE] = "arrive", [STEP_MEET] = "meet", [STEP_HAND_ROUND] = "hand-round",
+    [STEP_WORKS] = "works", [STEP_ARRIVE] = "arrive", [STEP_MEET] = "meet", [STEP_REPLICATE] = "replicate",
     [STEP_SUM] = "sum", [STEP_JOIN] = "join", [STEP_TIE] = "tie", [STEP_UPDATE] = "update", [STEP_GATHER] = "gather",
     [STEP_RENEW] = "renew", NULL,
 };
 _Static_assert(COUNT(step_names) == STEP_COUNT + 1, "a name for every step_kind");
 
-/* The words of a label: its name, and the meaning of its stage and its number; NULL: it has none. */
-static const struct label_words { const char *name, *stage, *number; } label_words[LABEL_KIND_COUNT] = {
-    [LABEL_ACTIVATION] = {"activations", "for stage", "of micro-batch"},
-    [LABEL_GRADIENT] = {"gradients", "for stage", "of micro-batch"},
-    [LABEL_COMPLETE] = {"complete gradients", "of stage", "for sum"},
-    [LABEL_COPY] = {"complete gradients", "of tied copy", "for sum"},
-    [LABEL_COPIES] = {"complete gradients of both tied copies", NULL, "for sum"},
-    [LABEL_UPDATED] = {"updated weights", "of stage", NULL},
-    [LABEL_MET] = {"arrivals of a barrier group", "on rank", "at entry"},
-    [LABEL_ALL] = {"arrivals of all replicas", NULL, "at entry"},
+/* The words of a label: its name, and the meaning of its number, stage and replica; NULL: it has none. */
+static const struct label_words { const char *name, *number, *stage, *replica; } label_words[LABEL_KIND_COUNT] = {
+    [LABEL_ACTIVATION] = {"activations", "of micro-batch", "for stage", "of replica"},
+    [LABEL_GRADIENT] = {"gradients", "of micro-batch", "for stage", "of replica"},
+    [LABEL_COMPLETE] = {"complete gradients", "for sum", "of stage", NULL},
+    [LABEL_TIED_COPY] = {"complete gradients", "for update", "of tied copy", "in tied sum"},
+    [LABEL_TIED_COPIES] = {"complete gradients of both tied copies", "for update", NULL, "in tied sum"},
+    [LABEL_UPDATED] = {"updated weights", NULL, "of stage", NULL},
+    [LABEL_GROUP_ARRIVED] = {"arrivals of a barrier's replicas", "at entry", "on rank", "from replica"},
+    [LABEL_ALL_ARRIVED] = {"arrivals of all replicas", "at entry", NULL, NULL},
 };
 
 void label_print(const struct labels *labels, uint32_t number, FILE *out)
@@ -42,8 +42,8 @@ void label_print(const struct labels *labels, uint32_t number, FILE *out)
     rest /= block->stages;
     if (block->directions > 1)
         fprintf(out, " in direction %u", rest % block->directions);
-    if (block->replicas > 1)
-        fprintf(out, " of replica %u", rest / block->directions);
+    if (words->replica && block->replicas > 1)
+        fprintf(out, " %s %u", words->replica, rest / block->directions);
 }
 
 /* The works from an entry on that are one step: "0F3", or "0F3+1B0". */
@@ -65,7 +65,7 @@ static void print_numbers(const struct rows *rows, int rank, const struct step *
     case STEP_WORKS:
         print_works(rows, rank, step->at, out);
         break;
-    case STEP_ARRIVE: case STEP_HAND_ROUND: case STEP_UPDATE: case STEP_RENEW:
+    case STEP_ARRIVE: case STEP_REPLICATE: case STEP_UPDATE: case STEP_RENEW:
         fprintf(out, " entry %u", step->at);
         break;
     case STEP_MEET: fprintf(out, " entry %u, %u replicas", step->at, step->number); break;
@@ -89,7 +89,7 @@ static void print_step(const struct rows *rows, const struct script *script, con
 {
     int rank = (int)(step->row / script->replicas), replica = (int)(step->row % script->replicas);
 
-    fprintf(out, "%5zu  ", (size_t)(step - script->all.items));
+    fprintf(out, "%5zu  ", (size_t)(step - script->steps.items));
     fprintf(out, "%4d.%-4d %-10s", replica, rank, step_names[step->kind]);
     print_numbers(rows, rank, step, out);
     fputs(step->shared ? " (shared)" : "", out);
@@ -104,5 +104,5 @@ void script_print(const struct rows *rows, const struct script *script, const st
     fprintf(out, "# steps: %zu, %s\n# step  replica.rank  what; the labels that it waits for; those that it gives\n", count,
             order ? "as they are lowered, shared ones once" : "row by row");
     for (size_t i = 0; i < count; i++)
-        print_step(rows, script, labels, order ? order[i] : &script->all.items[i], out);
+        print_step(rows, script, labels, order ? order[i] : &script->steps.items[i], out);
 }

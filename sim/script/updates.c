@@ -13,7 +13,7 @@
 #include "scenario/scenario.h"
 #include "schedule/schedule.h"
 
-/* One of a stage's sums, numbered from 0. It also waits until a copy of tied weights, unless NULL, has its gradients. */
+/* Adds one of a stage's sums, numbered from 0. It also waits for the label `copy`, unless that is NULL. */
 static void add_sum(struct writer *writer, int stage, int number, const struct label *copy)
 {
     if (!is_summed(writer, stage))
@@ -37,9 +37,9 @@ static int last_stage_before(const struct plan *plan, int rank, int before)
     return last;
 }
 
-/* The sums of gradients that an update of a rank waits for. Later stages come first, as their gradients are complete
- * first; sums of every micro-batch (ZeRO 2; the row then holds one iteration) in the order in which the row completes
- * them. */
+/* Adds the sums of gradients that an update of a rank waits for, the last stage first: its gradients are complete
+ * first. Where every micro-batch has a sum (ZeRO 2), they follow the order in which the row completes the gradients;
+ * the row then holds one iteration. `copy`: a label for which they also wait, or NULL. */
 static void add_sums(struct writer *writer, int rank, const struct label *copy)
 {
     const struct rows *rows = writer->rows;
@@ -58,19 +58,19 @@ static void add_sums(struct writer *writer, int rank, const struct label *copy)
         add_sum(writer, stage, writer->updates, copy);
 }
 
-/* A sum of tied gradients, after the sums of both ranks that hold a copy. */
+/* Adds tied sum `number`. The sums over replicas of both ranks that hold a copy go before it. */
 static void add_tie(struct writer *writer, int number)
 {
-    struct label copy = {.kind = LABEL_COPY, .replica = number, .number = writer->updates};
+    struct label copy = {.kind = LABEL_TIED_COPY, .replica = number, .number = writer->updates};
 
     for (copy.stage = 0; copy.stage < 2; copy.stage++)
         add_sums(writer, group_index(&writer->rows->scenario->groups.of[GROUP_EMBEDDING], 0, copy.stage), &copy);
     add_shared(writer, STEP_TIE, 0, number,
-               (struct label){.kind = LABEL_COPIES, .replica = number, .number = writer->updates});
+               (struct label){.kind = LABEL_TIED_COPIES, .replica = number, .number = writer->updates});
 }
 
-/* Sums that wait for a flush, or with compression, whose kernels are on the ranks' lanes, need members that have come to
- * their updates. */
+/* For sums that wait until their members have come to their updates (rows->sums_late): the row has come to its update,
+ * and so all its gradients are complete. */
 static void add_flush(struct writer *writer, size_t entry)
 {
     const struct rows *rows = writer->rows;
@@ -90,7 +90,7 @@ void add_update(struct writer *writer, size_t entry)
     bool updates_here = writer->replica == 0 || !rows->scenario->recipe.rooted;
     int stage = plan_virtual_stage(rows->plan, writer->rank, 0);
 
-    if (!rows->whole) {          /* a figure shows the wait alone */
+    if (!rows->whole) {          /* a figure shows how ranks wait for each other; it shows no sum and no update */
         if (is_summed(writer, stage))
             add_shared(writer, STEP_JOIN, (size_t)stage, 0,
                        (struct label){.kind = LABEL_COMPLETE, .stage = stage, .number = writer->updates});
@@ -115,7 +115,7 @@ void add_gather(struct writer *writer, size_t entry)
     if (!rows->whole)
         return;
     add_step(writer, STEP_ARRIVE, entry, 0);
-    for (int pass = 0; pass < 2; pass++)
+    for (int pass = 0; pass < 2; pass++)     /* the row first says that all its stages are updated, then gathers each */
         for (int chunk = 0; chunk < chunks; chunk++) {
             int stage = plan_virtual_stage(rows->plan, writer->rank, chunk);
             struct label updated = {.kind = LABEL_UPDATED, .stage = stage};

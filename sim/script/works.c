@@ -9,8 +9,8 @@
 #include "scenario/scenario.h"
 #include "schedule/schedule.h"
 
-/* Says that the row has come so far, and lets a shared step wait until others have said the same. All have come to their
- * first entries: there the first replica says it for all. */
+/* Adds a step that rows do together when all of them have come to an entry. Each row gives `label` when it comes there.
+ * At the first entry the first replica gives it for all: all rows are there from the beginning. */
 static void add_meeting(struct writer *writer, enum step_kind kind, size_t entry, int number, struct label label)
 {
     if (entry > 0 || writer->replica == 0) {
@@ -20,25 +20,34 @@ static void add_meeting(struct writer *writer, enum step_kind kind, size_t entry
     add_shared(writer, kind, entry, number, label);
 }
 
-void add_hand_round(struct writer *writer, size_t entry)
+void add_replication(struct writer *writer, size_t entry)
 {
-    add_meeting(writer, STEP_HAND_ROUND, entry, 0, (struct label){.kind = LABEL_ALL, .number = (int)entry});
+    add_meeting(writer, STEP_REPLICATE, entry, 0, (struct label){.kind = LABEL_ALL_ARRIVED, .number = (int)entry});
+}
+
+/* Whether an entry, or one of the entries that overlap with it, gathers layers. */
+static bool gathers_layers(const struct writer *writer, size_t entry)
+{
+    const uint8_t *marks = writer->rows->marks[writer->rank];
+
+    while (!(marks[entry] & ENTRY_LAYERS))
+        if (!row_entry(writer->rows, writer->rank, entry++).with_next)
+            return false;
+    return true;
 }
 
 /* The number of consecutive replicas that wait for each other before the works of an entry. */
 static int meeting_replicas(const struct writer *writer, size_t entry)
 {
-    const struct rows *rows = writer->rows;
-    int replicas = scenario_rank_replicas(rows->scenario, writer->rank);
-    bool more = writer->gather_group > writer->barrier_group;
+    int replicas = scenario_rank_replicas(writer->rows->scenario, writer->rank);
 
-    for (; more; more = row_entry(rows, writer->rank, entry++).with_next)
-        if (rows->marks[writer->rank][entry] & ENTRY_LAYERS)
-            return writer->gather_group < replicas ? writer->gather_group : replicas;
-    return writer->barrier_group;
+    if (writer->gather_group <= writer->barrier_group || !gathers_layers(writer, entry))
+        return writer->barrier_group;
+    return writer->gather_group < replicas ? writer->gather_group : replicas;
 }
 
-/* What a work waits for from other ranks, in its own replica and, as they begin together, in all of its lockstep group. */
+/* A work needs the tensors that it waits for from another rank. A lockstep group's replicas begin a work together: it
+ * needs the tensors of all of them. */
 static void add_needs(struct writer *writer, struct work work, int direction, int stage)
 {
     enum arrival arrival = work_arrival(writer->rows, work.kind, stage);
@@ -48,7 +57,7 @@ static void add_needs(struct writer *writer, struct work work, int direction, in
         add_need(writer, (struct label){(enum label_kind)arrival, replica, direction, stage, work.mb});
 }
 
-/* Labels for the replicas of a neighbouring stage that share samples with the work. */
+/* A work gives its tensors to the replicas of a neighbouring stage that share samples with it. */
 static void give_arrivals(struct writer *writer, struct work work, int direction, int stage)
 {
     int there = plan_rank(writer->rows->plan, direction, stage, work.mb, NULL);
@@ -58,7 +67,7 @@ static void give_arrivals(struct writer *writer, struct work work, int direction
         add_give(writer, (struct label){(enum label_kind)work_rules[work.kind].sends, replica, direction, stage, work.mb});
 }
 
-/* Labels for sums of gradients after a work that completes the gradients of its chunk. */
+/* A work that completes its chunk's gradients gives the labels for which the sums of these gradients wait. */
 static void give_complete(struct writer *writer, int chunk, int stage)
 {
     const struct rows *rows = writer->rows;
@@ -72,8 +81,8 @@ static void give_complete(struct writer *writer, int chunk, int stage)
     struct partners sums = tied_sums_of(writer->exchanges, writer->rank, writer->replica);
 
     for (int sum = sums.first; sum <= sums.last; sum++) {
-        add_give(writer, (struct label){.kind = LABEL_COPY, .replica = sum, .stage = copy, .number = update});
-        add_give(writer, (struct label){.kind = LABEL_COPIES, .replica = sum, .number = update});
+        add_give(writer, (struct label){.kind = LABEL_TIED_COPY, .replica = sum, .stage = copy, .number = update});
+        add_give(writer, (struct label){.kind = LABEL_TIED_COPIES, .replica = sum, .number = update});
     }
 }
 
@@ -86,7 +95,7 @@ size_t add_works(struct writer *writer, size_t entry)
 
     if (n > 1 && entry > 0)
         add_meeting(writer, STEP_MEET, entry, n, (struct label){
-            .kind = LABEL_MET, .replica = writer->replica / n * n, .stage = rank, .number = (int)entry,
+            .kind = LABEL_GROUP_ARRIVED, .replica = writer->replica / n * n, .stage = rank, .number = (int)entry,
         });
     add_step(writer, STEP_WORKS, entry, 0);
     do {

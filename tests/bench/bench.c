@@ -146,7 +146,7 @@ static int measured_ring(int gpus, double bytes, int repeats)
     return failed;
 }
 
-/* Every rank but 0 sends to rank 0 over its one NIC, each at times of its own. */
+/* All other ranks send to rank 0 over its one NIC, at unequal times. */
 static void incast(struct program *program, int ranks, int messages)
 {
     program->ranks = ranks;

@@ -1,7 +1,8 @@
 /* commands: what commands cost, process start included. A line a workload: CPU seconds (user and system, children
  * included) of the fastest and the median of some runs, operations a second of the fastest, and the most memory of one
- * process; of some of them, instructions. Then what twice as much of something costs, which is at most 2.3 times as
- * much if costs are linear. Then what GPUs of two kinds cost beside GPUs of one: at most 1.3 times as much is the aim.
+ * process; of some of them, instructions. Then the cost of twice the size of something, which is at most 2.3 times the
+ * cost if costs are linear. Then the cost of a cluster with two kinds of GPU over the cost of one with one kind: the
+ * aim is at most 1.3.
  *
  *     bench_commands RUNS PROGRAM           from the folder of the sources
  *     bench_commands RUNS PROGRAM OTHER     both, run by run in turn, and how much longer OTHER takes
@@ -21,7 +22,7 @@
 #define RING "run tests/bench/ring.yaml " FAST
 #define PIPELINE "run tests/bench/stages.yaml " FAST
 #define TRILLION "run scenarios/tour/10-trillion.yaml "
-/* Into a new folder: the rows of an old one would not be simulated again. */
+/* Into a new folder: rows that a folder has are not simulated again. */
 #define PLAN(name) "plan tests/bench/plan-" name ".yaml -o $(rm -rf build/bench-plan; echo build/bench-plan)"
 #define CORE " --set software=megatron-core"
 static const struct workload {

@@ -1,7 +1,7 @@
 /* warm: many scenarios in one process with one cache, as sweeps and the planner have them. Every subject's scenarios
- * are simulated once, which fills the cache, and then again. Prints for each subject CPU milliseconds a scenario of the
- * first pass and of the fastest later one, and the bar: 0.15 ms and an operation's 0.2 us, or what the subject says.
- * Then what a fork costs with all that is remembered, and how memory grows over very many scenarios.
+ * are simulated once, which fills the cache, and then several times. Prints for each subject the CPU milliseconds a
+ * scenario in the first pass and in the fastest later one, and the bar: 0.15 ms and 0.2 us for each operation, or the
+ * subject's bar. Then the cost of a fork with a full cache, and how memory grows over very many scenarios.
  *
  *     bench_warm REPEATS SCENARIOS [NAME]   NAME: the subjects whose names hold it alone, and neither fork nor growth
  *

@@ -1,8 +1,8 @@
-// The CPU's rounding, with which --check compares the GPU's, is that of CUDA's own conversions. They run on the host.
+// --check compares the GPU's rounding with the CPU's. Here the CPU's is compared with CUDA's conversions, on the host.
 #include <cuda_fp8.h>
 #if CUDART_VERSION >= 12080
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-parameter"      // in the toolkit's own header
+#pragma GCC diagnostic ignored "-Wunused-parameter"      // in the toolkit's header
 #include <cuda_fp4.h>
 #pragma GCC diagnostic pop
 #endif
@@ -46,7 +46,7 @@ int main()
         float x = ldexpf(mantissa, i % 24 - 12);
 
         count += compare(i % 3 ? x : -x);
-        // the middle of two codes, and the numbers beside it
+        // the middle of two codes, and the numbers next to it
         x = ldexpf(static_cast<float>(i % 32), i % 13 - 8);
         count += compare(x) + compare(nextafterf(x, 1e9f)) + compare(nextafterf(x, -1e9f));
     }

@@ -1,5 +1,5 @@
 /* Whatever the expression: no crash, no leak, no hang; a mistake is one message at a place inside the text; a result is
- * finite, and the same when it is evaluated again. The bytes are a YAML file: its text, or what stands under `x`. */
+ * finite, and a second evaluation gives the same. The bytes are a YAML file: its text, or what stands under `x`. */
 #include <math.h>
 #include <string.h>
 

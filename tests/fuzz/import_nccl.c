@@ -1,5 +1,5 @@
-/* Whatever the bytes of nccl-tests' output: no crash, no leak; errors stand in the file, and what is accepted is a
- * table whose rows the tables' own reader takes. */
+/* Whatever the bytes of nccl-tests' output: no crash, no leak; errors name a place in the file; accepted bytes become a
+ * table that the reader of tables accepts. */
 #include <stdlib.h>
 
 #include "import/import_nccl.h"
@@ -39,7 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
         node_print(root, out);
         fclose(out);
-        /* reads back; it may be deeper or longer than YAML here allows, which is said then */
+        /* reads back; or an error says that it is deeper or longer than YAML may be here */
         if (!conf_parse(&arena, "again.yaml", text, length, &again, &err))
             BUG_IF(!node_get(again, "rows") || !node_get(again, "rows")->count);
         error_release(&err);

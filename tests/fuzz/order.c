@@ -1,5 +1,5 @@
-/* Whatever the bytes of an order: no crash, no leak, no hang; what is accepted has rows that do not deadlock, and
- * prints in the notation in which it reads back to the same. */
+/* Whatever the bytes of an order: no crash, no leak, no hang; an accepted order has rows that do not deadlock, and its
+ * printed text reads back to the same rows. */
 #include <stdlib.h>
 #include <string.h>
 

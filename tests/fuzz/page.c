@@ -1,6 +1,6 @@
-/* Whatever comes to 'dtsim app': a head is let in only with the secrets and from the own origin; a body is a question or has
- * mistakes, and reading its scenario opens no file that the program does not own. The first lines of the data are a head,
- * a value each; the rest is a body. */
+/* Whatever comes to 'dtsim app': a head is let in only with the secrets and from the page's origin; a body is a
+ * question or has mistakes; to read its scenario opens no file but the program's. The first lines of the data are a
+ * head, a value each; the rest is a body. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -67,7 +67,7 @@ static void test_times(void **state)
     assert_true(sum / COUNT(published) < 0.045 && most < 0.12);
 }
 
-/* Of the fastest shape on so many nodes by `times`: its time by `judge`. */
+/* The time, by `judge`, of the shape that is the fastest by `times` on this number of nodes. */
 static double fastest(double (*times)[MOST], double (*judge)[MOST], int nodes, int *replicas, int *stages)
 {
     double best = INFINITY;
@@ -82,8 +82,8 @@ static double fastest(double (*times)[MOST], double (*judge)[MOST], int nodes, i
     return judge[*replicas][*stages];
 }
 
-/* On 20 of 27 numbers of nodes the same shape; the other choices cost less than 5 % by the published times. Throughput
- * over that of 32 nodes: within 4 % of theirs on average. */
+/* On 20 of 27 numbers of nodes the simulated times choose the published shape; the other choices cost less than 5 % by
+ * the published times. Throughput, relative to 32 nodes, is within 4 % of the published one on average. */
 static void test_shapes(void **state)
 {
     int same = 0, r, s, rr, ss;
@@ -103,9 +103,9 @@ static void test_shapes(void **state)
     assert_true(same >= 20 && regret < 0.05 && off < 0.06);
 }
 
-/* A trace of our own with the counts of theirs (liveput/traces/p3trace.csv): 18 instances at first, 159 that come and
- * 167 that go in 682 minutes, 32 at most, 24.0 on average, 10 at the end. It climbs to 32, falls to 27, loses 5 and
- * gets them back 29 times, and falls. */
+/* A made-up trace with the counts of the published one (liveput/traces/p3trace.csv): 18 instances at first, 159 that
+ * come and 167 that go in 682 minutes, 32 at most, 24.0 on average, 10 at the end. It climbs to 32, falls to 27, loses
+ * 5 and gets them back 29 times, and falls. */
 static char *spot_trace(void)
 {
     char *rows = xprintf("time_s,nodes\n0,18\n"), *longer;
@@ -131,8 +131,8 @@ static char *spot_trace(void)
     return rows;
 }
 
-/* Who begins again from a checkpoint takes longest, and who keeps its work and knows the time ahead is the fastest, as
- * published (by up to 10 times there, in which no configuration is named). */
+/* A system that restarts from a checkpoint takes longest. A system that keeps its work and knows the losses in advance
+ * is the fastest. So it was published (with factors up to 10; the paper names no configuration). */
 static void test_trace(void **state)
 {
     static const char *const systems[] = {"system: varuna", "system: redundancy, redundant: 0.1", "system: liveput"};

@@ -1,5 +1,5 @@
-/* The published collectives of scenarios/paper/collectives/, and two sets of raw tables that are no part of the sources
- * (read where they lie beside them): how near the simulation is. */
+/* How near the simulation is to the published collectives of scenarios/paper/collectives/, and to two sets of raw
+ * tables that are no part of the sources (they are read where they lie next to the sources). */
 #include "cluster_files.h"
 #include "validate/published.h"
 
@@ -42,7 +42,7 @@ static struct score score_table(const char *path, int most_ranks, enum engine en
     return score;
 }
 
-/* Rows within the bars, and the mean error, of each table; what misses is said in the tables. */
+/* The rows within the bars and the mean error of each table. The tables say which rows miss. */
 static void tables_are_met(void **state)
 {
     static const struct {
@@ -114,8 +114,8 @@ static double all_reduce_seconds(struct measure *measure, int n, double bytes)
     return measured.seconds;
 }
 
-/* Of a line of nccl-tests in vTrain's form: size, count, type, time in ns, bus bandwidth, and both again in place. One
- * process is `host` s busy with each GPU. */
+/* A line of nccl-tests in vTrain's form has size, count, type, time in ns and bus bandwidth, then both of these in
+ * place. One process is `host` s busy with each GPU. */
 static void score_vtrain(const char *path, const struct cluster *cluster, int n, double host, struct score *score)
 {
     FILE *file = fopen(path, "r");

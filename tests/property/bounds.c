@@ -100,8 +100,8 @@ static void try(void *context, uint64_t piece, char *note, FILE *reply)
     (void)note;
     assert_true(asprintf(&set, "%s=%s", place->path, place->value) > 0);
     for (int engine = 0; engine < tried; engine++) {
-        char *said = xprintf("simulation.engine=%s", engines[engine]);
-        const char *const sets[] = {set, said};
+        char *given = xprintf("simulation.engine=%s", engines[engine]);
+        const char *const sets[] = {set, given};
         struct arena arena = {0};
         struct node *root;
         struct error err = {0};

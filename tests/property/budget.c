@@ -168,7 +168,7 @@ static void test_short(void **state)
     }
 }
 
-/* A stage of so many layers that its tables would fill the memory is refused, unless it needs no plan. */
+/* A stage is refused if it has more layers than its tables can hold in memory, unless it needs no plan. */
 static void test_layers(void **state)
 {
     (void)state;

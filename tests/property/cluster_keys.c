@@ -56,7 +56,7 @@ static void result_release(struct result *result)
     arena_release(&result->arena);
 }
 
-/* What a person gets of the text; false: an error, which must be of the key's own or of what else stands there. */
+/* Simulates the text's scenario. False: an error, which must be about the key or about other keys of the text. */
 static bool result_of(const char *text, struct result *result, struct error *err)
 {
     struct simulated simulated = {.text = NULL};

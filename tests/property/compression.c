@@ -186,8 +186,8 @@ static void test_local_steps(void **state)
         }
 }
 
-/* With a pipeline whose ends share weights, tensor parallelism and full recomputation: memory and FLOPs of an iteration
- * are those of a single one, boundaries too. */
+/* With a pipeline whose ends share weights, tensor parallelism and full recomputation: four local steps have the same
+ * memory, and an iteration the same FLOPs and boundaries, as a single step has. */
 static void test_local_composition(void **state)
 {
     struct simulated one, four;

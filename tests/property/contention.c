@@ -1,4 +1,4 @@
-/* contention: collectives beside kernels, by closed forms, and what tensor groups overlap. */
+/* contention: collectives that overlap with kernels, by closed forms, and which exchanges of tensor groups overlap. */
 #include "kernels/contention.h"
 #include "overlapped.h"
 #include "work_seconds.h"
@@ -34,15 +34,15 @@ static void closed_forms(void **state)
 /* Two collectives that keep different shares: what is kept is their sum, whichever is asked for first. */
 static void shares_add(void **state)
 {
-    struct contention beside = {0};
+    struct contention overlapped = {0};
 
     (void)state;
-    contention_add(&beside, 3, 0.25);
-    contention_add(&beside, 1, 0.5);
-    contention_pass(&beside, 2);
-    assert_true(fabs(beside.collective - 2) < 1e-12 && fabs(beside.kept - 0.625) < 1e-12);
-    assert_true(fabs(contention_stretch(&beside, 10) - 0.625) < 1e-12);
-    assert_true(contention_stretch(&beside, 10) == 0);
+    contention_add(&overlapped, 3, 0.25);
+    contention_add(&overlapped, 1, 0.5);
+    contention_pass(&overlapped, 2);
+    assert_true(fabs(overlapped.collective - 2) < 1e-12 && fabs(overlapped.kept - 0.625) < 1e-12);
+    assert_true(fabs(contention_stretch(&overlapped, 10) - 0.625) < 1e-12);
+    assert_true(contention_stretch(&overlapped, 10) == 0);
 }
 
 /* `launch`: us of the host a kernel. */
@@ -64,10 +64,11 @@ static void run_tensor(struct simulated *simulated, const char *schedule, int hi
     run_launched(simulated, schedule, hidden, sequence_parallel, overlap, engine, 0);
 }
 
-/* A block's forward has two all-reduces, and the embedding one: a backward's two run beside its gradients of QKV's and
- * the MLP's weights. Under sequence parallelism each is half a gather, half a scatter: the scatters run there, gathers
- * of the same inputs beside the gradients of these, and two more gathers beside nothing. Without the overlap those of
- * inputs alone run beside kernels. From small products, which hide little, to large ones. */
+/* A block's forward has two all-reduces, and the embedding has one. The two of a block's backward overlap with the
+ * products for the gradients of QKV's and the MLP's weights. Under sequence parallelism each all-reduce is a gather and
+ * a scatter. The scatters overlap with these products, gathers of the same inputs overlap with the products for the
+ * inputs' gradients, and two more gathers overlap with nothing. Without the overlap the gathers of inputs alone overlap
+ * with kernels. The sizes go from small products, which hide little, to large ones. */
 static void tensor_overlap(void **state)
 {
     int hidden = 0, shown = 0;
@@ -75,15 +76,15 @@ static void tensor_overlap(void **state)
     (void)state;
     for (int width = 256; width <= 16384; width *= 4)
         for (int sequence_parallel = 0; sequence_parallel < 2; sequence_parallel++) {
-            struct simulated apart, beside, again;
+            struct simulated apart, overlapped, again;
             double each, expected = 0, gathers;
 
             run_tensor(&apart, "1f1b", width, sequence_parallel, ", overlap_tensor: false", "ideal");
-            run_tensor(&beside, "1f1b", width, sequence_parallel, ", overlap_tensor: true", "ideal");
+            run_tensor(&overlapped, "1f1b", width, sequence_parallel, ", overlap_tensor: true", "ideal");
             run_tensor(&again, "1f1b", width, sequence_parallel, ", overlap_tensor: true", "simgrid");
             each = communication(&apart, WHAT_FORWARD) / (2 * LAYERS + 1);
             for (int c = 0; c <= COLUMN_MLP; c++) {
-                const struct stage_columns *column = &ordinary_times(&beside.workload)[0].columns[c];
+                const struct stage_columns *column = &ordinary_times(&overlapped.workload)[0].columns[c];
                 double weight = column->weight, input = column->input;
 
                 assert_true(weight > 0 && input > 0);
@@ -99,13 +100,13 @@ static void tensor_overlap(void **state)
                             contention_exposed(gathers, ordinary_times(&apart.workload)[0].work[BACKWARD].seconds,
                                                share),
                             apart.text);
-            expect_near("beside", communication(&beside, WHAT_BACKWARD), LAYERS * expected, beside.text);
-            expect_near("forward", communication(&beside, WHAT_FORWARD), (2 * LAYERS + 1) * each, beside.text);
-            expect_near("bytes", beside.run.metrics.communication_bytes_per_gpu,
-                        apart.run.metrics.communication_bytes_per_gpu, beside.text);
-            expect_near("engines", again.run.timeline.makespan, beside.run.timeline.makespan, beside.text);
+            expect_near("overlapped", communication(&overlapped, WHAT_BACKWARD), LAYERS * expected, overlapped.text);
+            expect_near("forward", communication(&overlapped, WHAT_FORWARD), (2 * LAYERS + 1) * each, overlapped.text);
+            expect_near("bytes", overlapped.run.metrics.communication_bytes_per_gpu,
+                        apart.run.metrics.communication_bytes_per_gpu, overlapped.text);
+            expect_near("engines", again.run.timeline.makespan, overlapped.run.timeline.makespan, overlapped.text);
             simulated_release(&apart);
-            simulated_release(&beside);
+            simulated_release(&overlapped);
             simulated_release(&again);
         }
     assert_true(hidden && shown);
@@ -161,8 +162,8 @@ static double pieces_summed(double scatter, struct pieces product)
     return now + scatter / SCATTER_PIECES;
 }
 
-/* Gathers and sums that travel beside pieces of their products: what the forward and the backward show of them, that as
- * much is sent, and that products must be large for it: pieces of small ones cost more than they hide. */
+/* Gathers and sums that overlap with pieces of their products: the seconds that forward and backward expose, that the
+ * bytes are the same, and that products must be large for it: pieces of small ones cost more than they hide. */
 static void cut_products(void **state)
 {
     (void)state;
@@ -198,7 +199,7 @@ static void cut_products(void **state)
     }
 }
 
-/* Left out, it goes with sequence parallelism; a backward in two works has nothing beside which the sums could run. */
+/* Without the key sequence parallelism has it. In a backward of two works no kernel could overlap with the sums. */
 static void when_it_applies(void **state)
 {
     (void)state;
@@ -226,7 +227,8 @@ static void when_it_applies(void **state)
     }
 }
 
-/* Whatever makes queries, keys and values: their input's gradient is summed beside their weights' products. */
+/* However queries, keys and values are computed: the sum of their input's gradient overlaps with the products for their
+ * weights' gradients. */
 static void every_attention(void **state)
 {
     static const char *const models[] = {
@@ -256,8 +258,8 @@ static void every_attention(void **state)
     }
 }
 
-/* A forward and a backward that DualPipe overlaps: each other's all-to-alls run beside the kernels of both. The first
- * cell stands alone, and shows what one takes. */
+/* A forward and a backward that DualPipe overlaps: the all-to-alls of each overlap with the other's kernels. The first
+ * cell has no partner, and shows the time of one. */
 static void overlapped_works(void **state)
 {
     int hidden = 0, shown = 0;

@@ -1,4 +1,4 @@
-/* contention_data: what collectives over replicas take from the kernels that they run beside. */
+/* contention_data: how much collectives over replicas slow down the kernels that they overlap with. */
 #include "kernels/contention.h"
 #include "simulated.h"
 #include "work_seconds.h"
@@ -15,7 +15,7 @@ static void run_data(struct simulated *simulated, const char *strategy, const ch
              LAYERS, profile, strategy, simulation);
 }
 
-/* Seconds during which a collective of rank 0 runs beside one of its works. */
+/* Seconds during which a collective of rank 0 overlaps with one of its works. */
 static double together(const struct simulated *simulated)
 {
     const struct timeline *timeline = &simulated->run.timeline;
@@ -30,8 +30,9 @@ static double together(const struct simulated *simulated)
     return seconds;
 }
 
-/* DDP's buckets and ZeRO 3's gathers and scatters: as long as they run beside kernels, these lose the share of the
- * multiprocessors that they keep; nothing without a profile of the library, and nothing where none runs beside any. */
+/* DDP's buckets and ZeRO 3's gathers and scatters: while they overlap with kernels, these lose the share of the
+ * multiprocessors that the collectives take. Kernels lose nothing without a profile of the library, and nothing where
+ * no collective overlaps with them. */
 static void conservation(void **state)
 {
     static const char *const overlapping[] = {

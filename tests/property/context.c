@@ -79,9 +79,9 @@ static void exchanges_heads(void **state)
         }
 }
 
-/* PyTorch's context parallelism: keys and values come by a gather, or a pass at each step; gradients in fp32 are passed on
- * after every one of the n steps. Each hides behind a step's attention, but for the last gradients; traced by
- * torch.compile all are waited for. Each block takes kernels of its own, whose traffic is linear in the blocks. */
+/* PyTorch's context parallelism: keys and values come by a gather, or a pass at each step; gradients in fp32 are passed
+ * on after every one of the n steps. Each hides behind a step's attention, but for the last gradients; traced by
+ * torch.compile none does. Each block adds kernels, whose traffic is linear in the number of blocks. */
 static void block_by_block(void **state)
 {
     int hidden = 0;
@@ -161,8 +161,9 @@ static void merged_traffic(void **state)
         }
 }
 
-/* A sample that is packed of documents: attention has the FLOPs of so many shorter samples, on every way of dividing them,
- * and all else those of one sample. What cannot be is refused by name. */
+/* A sample that is packed of documents: attention has the FLOPs of the documents as samples, however the tokens are
+ * divided; all other kernels have the FLOPs of one sample. A combination that cannot be is refused by its key's
+ * name. */
 static void documents(void **state)
 {
     static const char *const attentions[] = {"ring", "all-gather", "all-to-all"};
@@ -207,8 +208,8 @@ static void documents(void **state)
         }
 }
 
-/* Attention of all tokens and a share of the heads: the FLOPs and the scores are those of a ring's. Degrees that heads
- * do not divide by are refused by name, wherever the heads are those of keys and values alone. */
+/* Attention of all tokens and a share of the heads: FLOPs and scores are the same as in a ring. A degree that does not
+ * divide the heads, or the heads of keys and values, is refused by name. */
 static void divides_heads(void **state)
 {
     static const struct { const char *why, *sets[4]; } refused[] = {

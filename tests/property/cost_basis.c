@@ -130,8 +130,8 @@ static void test_stated_error(void **state)
     simulated_release(&simulated);
 }
 
-/* The kernels of a work that `show --kernels` lists are those of the stage's times, each of them with its basis; what is
- * left are waits for launches. */
+/* `show --kernels` lists the same kernels of a work as the stage's times have, each with its basis. The seconds that
+ * are left are waits for launches. */
 static void expect_ledger(const struct workload *workload, int s, const char *text)
 {
     static const enum work_kind kinds[] = {FORWARD, BACKWARD_INPUT, BACKWARD_WEIGHT, RECOMPUTE};

@@ -89,8 +89,8 @@ static void boundaries_have_their_closed_form(void **state)
     pair_of(4, 2, 8, 1, "sequence_parallel: true");
 }
 
-/* Bytes of gradients that each GPU of a rank sends in a ring: 2 (d - 1) / d of its own; and half of them, and the weights as
- * often, under ZeRO 1. */
+/* Bytes that each GPU of a rank sends in a ring: 2 (d - 1) / d of its gradients; under ZeRO 1 half of that, and (d - 1)
+ * / d of its weights. */
 static void gradients_are_summed_by_rank(void **state)
 {
     static const struct rank_degrees ranks[][2] = {{{4, 2, 0}, {8, 1, 0}}, {{2, 4, 0}, {4, 2, 0}}, {{1, 3, 0}, {4, 2, 0}},
@@ -150,7 +150,7 @@ static void tied_gradients_are_summed_in_pieces(void **state)
     }
 }
 
-/* Degrees that are written out and equal are those of the strategy. */
+/* Degrees that the file gives for each rank, all equal, are the same as degrees of the strategy. */
 static void equal_degrees_change_nothing(void **state)
 {
     static const struct { const char *plain, *stages; } same[] = {

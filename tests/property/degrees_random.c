@@ -4,9 +4,9 @@
 
 static int count_of(int usual)
 {
-    const char *said = getenv("DTSIM_DEGREES");
+    const char *given = getenv("DTSIM_DEGREES");
 
-    return said ? atoi(said) : usual;
+    return given ? atoi(given) : usual;
 }
 
 enum { MICRO_BATCHES = 4, RANKS_MOST = 4, REPLICAS_MOST = 6 };

@@ -44,9 +44,9 @@ static void test_llama_405b(void **state)
     }
 }
 
-/* Weights of one shape share a dummy: of a model whose MLP is as wide as the rest, the projection and both weights of
- * the MLP; of experts that a GPU holds all. A tied output layer has one, on the last stage, as one of its own weights
- * would. Frozen weights have none. */
+/* Weights of one shape share a dummy: in a model whose MLP is as wide as the rest, the projection and both weights of
+ * the MLP; in experts, all that a GPU holds. A tied output layer on the last stage has a dummy, as an untied one has.
+ * Frozen weights have none. */
 static void test_shapes(void **state)
 {
     enum { H = 256, V = 1024, F = 128 };

@@ -68,7 +68,7 @@ static void test_share(void **state)
     expect_near("half", 2 * half, all, "share");
 }
 
-/* Blocks of experts are computed again whole; dense ones between them are not. */
+/* Blocks of experts are recomputed whole; dense blocks between them are not. */
 static void test_experts(void **state)
 {
     static const char experts[] = "dropout: 0, experts: 4, experts_per_token: 1, moe_every: 2";
@@ -79,8 +79,8 @@ static void test_experts(void **state)
     expect_near("every second block", left, 2.0 * SEQUENCE * HIDDEN * FFN * LAYERS / 2 * MICRO_BATCHES, experts);
 }
 
-/* A host so slow that launches are all that counts: those of the product, of what adds its bias where that is a kernel,
- * of the residual, and of the sum over a tensor group. */
+/* A host so slow that only launches count: of the product, of the kernel that adds its bias if there is one, of the
+ * residual, and of the sum over a tensor group. */
 static void test_launches(void **state)
 {
     static const struct { const char *model, *strategy; double launches; } cases[] = {
@@ -102,9 +102,9 @@ static void test_launches(void **state)
 }
 
 /* LoRA: the backward of a frozen product needs its weights, which autograd saves before the product runs. So a block
- * ends as early as in full fine-tuning, and what adapters compute on the way is all that a recomputation has more. An
- * adapter of the last product saves the input of its second one: that alone, 2 s h r, and its sum are left out, and the
- * frozen product runs again. */
+ * ends as early as in full fine-tuning; a recomputation has in addition only the adapters' products before that. An
+ * adapter of the last product saves the input of its second product. So only that second product, 2 s h r, and its sum
+ * are left out; the frozen product is recomputed. */
 static void test_lora(void **state)
 {
     enum { RANK = 8 };

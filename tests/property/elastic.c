@@ -116,7 +116,7 @@ static void test_without_repair(void **state)
     free(text);
 }
 
-/* On each number of nodes it takes the number of stages that is fastest there, each simulated on its own. */
+/* On each number of nodes it takes the fastest number of stages. Each number is simulated alone. */
 static void test_fastest_shape(void **state)
 {
     static const char text[] =

@@ -1,6 +1,6 @@
-/* What is emitted for a framework and imported again is the same scenario, on random scenarios of keys that frameworks
- * have in common; and emitting that one again writes the same bytes. What a framework cannot be told is an error that
- * names a key. */
+/* A scenario that is emitted for a framework and imported back is the same scenario, and is emitted as the same bytes.
+ * The scenarios are random, with keys that frameworks have in common. A key that a framework does not have is an error
+ * that names it. */
 #include "simulated.h"
 
 #include "base/random.h"
@@ -9,7 +9,8 @@
 #include "megatron/megatron.h"
 #include "trials.h"
 
-enum { ROUNDS = 2000, SAMPLE = 150, LEAST = 5 }; /* of each framework: all, or a sample; so many of six are emitted */
+enum { ROUNDS = 2000, SAMPLE = 150, LEAST = 5 }; /* scenarios for each framework: all, or a sample; at least LEAST of
+                                                  * six are emitted */
 
 static int rounds(void)
 {
@@ -154,9 +155,9 @@ static int check(size_t f, int round)
     struct scenario scenario = {0}, again = {0};
     struct node *root;
     size_t length, second;
-    char *text, *same, *said = NULL;
-    size_t said_length;
-    FILE *notes = open_memstream(&said, &said_length);
+    char *text, *same, *notes_text = NULL;
+    size_t notes_length;
+    FILE *notes = open_memstream(&notes_text, &notes_length);
     int done = 0;
 
     write_scenario(round, frameworks[f].name, frameworks[f].software, yaml, sizeof yaml);
@@ -167,7 +168,7 @@ static int check(size_t f, int round)
         error_release(&err);
         scenario_release(&scenario);
         fclose(notes);
-        free(said);
+        free(notes_text);
         return 0;
     }
     text = emitted_text(f, &scenario, &length, notes, &err);
@@ -176,7 +177,7 @@ static int check(size_t f, int round)
         assert_int_equal(length, 0);
         if (error_exit_code(&err) != EXIT_INFEASIBLE && error_exit_code(&err) != EXIT_INPUT)
             fail_msg("%s\n%s", yaml, err.messages[0].text);
-    } else if (!said_length) {           /* a note says what will differ */
+    } else if (!notes_length) {           /* a note says what will differ */
         struct node *tree = scenario_dump(&other, &scenario), *back;
 
         root = import(&other, frameworks[f].name, text, length, scenario_gpus(&scenario), node_get(tree, "model"),
@@ -198,7 +199,7 @@ static int check(size_t f, int round)
         done = 1;
     }
     fclose(notes);
-    free(said);
+    free(notes_text);
     free(text);
     error_release(&err);
     scenario_release(&again);

@@ -4,7 +4,7 @@
 #include "random_scenario.h"
 #include "run/memory_advice.h"
 
-enum { SCENARIOS = 400, LEAST = 150 };   /* drawn; of them so many run */
+enum { SCENARIOS = 400, LEAST = 150 };   /* random scenarios; at least this number of them run */
 
 /* What memory.tsv says that a rank holds of a kind is never less than nothing. */
 static void expect_held(const struct run *run, const char *text)

@@ -108,7 +108,7 @@ static void same_links(const struct simulated *one, const struct simulated *all)
         }
 }
 
-/* `least`: so many of them at least are measured, and a twelfth of so many folded. */
+/* `least`: the number of cases that are measured at least; a twelfth of it are folded at least. */
 static void compare_cases(int pipeline, int least)
 {
     int measured = 0, folded = 0, messages = 0;

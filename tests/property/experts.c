@@ -96,7 +96,7 @@ static double other_parameters(const struct degrees *d, int stage)
            (stage == d->pipeline - 1 ? H + vocabulary : 0);
 }
 
-/* Rows that a GPU sends to experts: top-2 of its tokens, or what each expert has room for. */
+/* Rows that a GPU sends to experts: two for each of its tokens (top-2), or the capacity of all experts. */
 static double rows_sent(const struct degrees *d)
 {
     double tokens = (double)d->micro * SEQUENCE / d->context / (d->sequence_parallel ? d->tensor : 1);
@@ -119,7 +119,7 @@ static double within_works(const struct degrees *d, int stage)
     double experts = blocks_with_experts(d, stage), halves = 2 * share(d->tensor) * all;
     double block_reduces = gathers && !d->shared ? 2 * (blocks(d) - experts) + experts : 2 * blocks(d);
 
-    /* ring or all-gather: keys and values forward; in the backward again, and their gradients */
+    /* ring or all-gather: keys and values in the forward; the same and their gradients in the backward */
     bytes = blocks(d) * mb * (d->context - 1) * keys_values * (3 + full + selective);
     bytes += experts * mb * share(d->expert) * rows_sent(d) * H * value * (4 + 2 * full);
     bytes += mb * halves * (block_reduces * (2 + full) + first + last);

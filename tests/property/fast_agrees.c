@@ -1,8 +1,7 @@
-/* The engine fast gives what simgrid gives: starts and ends of all operations. Contention is chaotic: where a
- * difference in the last digit of the bytes moves an end, nothing can be said but that the engines are no further
- * apart.
+/* The engine fast gives the starts and ends of all operations that simgrid gives. Contention is chaotic: where a
+ * difference in the last digit of the bytes moves an end, the engines may differ by no more than that.
  *
- *     test_fast_agrees [PROGRAMS [PLANS]]      so many random programs and plans; 2,000 and 1,000 take some minutes */
+ *     test_fast_agrees [PROGRAMS [PLANS]]      how many random programs and plans; 2,000, 1,000: some minutes */
 #include "random_plan.h"
 #include "random_program.h"
 

@@ -8,7 +8,7 @@ enum { SCENARIOS = 400 };
 /* By how much an iteration may be longer: rounding, or where transfers make each other slower. */
 static const double ROUNDED = 1e-9, SHARED = 0.05;
 
-/* s of the scenario's iteration on a GPU so many times as fast; NaN: it is refused. */
+/* s of the scenario's iteration on a GPU that is `speed` times as fast; NaN: the scenario is refused. */
 static double time_at(const char *text, enum engine engine, double speed)
 {
     struct simulate_options options = {.engine = engine, .numbers = true};

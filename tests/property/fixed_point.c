@@ -1,6 +1,6 @@
-/* What people launch, imported, emitted and imported again is the same scenario, and emitting that one again writes the
- * same bytes: on the public launches of tests/golden, and on those of ../shared/plan/launch_scripts.jsonl where it is.
- * A launch that is refused, or that the framework cannot be told, is counted. */
+/* A real launch is imported, emitted and imported back: this gives the same scenario, which is emitted as the same
+ * bytes. The launches are the public ones of tests/golden, and of ../shared/plan/launch_scripts.jsonl where that file
+ * is. A launch that is refused, or that the framework has no arguments for, is counted. */
 #include "simulated.h"
 
 #include <jansson.h>
@@ -13,7 +13,7 @@ static const char *const parts[] = {"model", "batch", "strategy", "memory", "sof
 
 struct seen { int refused, untold, noted, same; };
 
-/* The scenario of a file, on a cluster of its own making; NULL: it is refused. */
+/* The scenario of a file, on a cluster that is made for it; NULL: the file is refused. */
 static struct node *import(struct arena *arena, const char *framework, const char *text, const char *gpus,
                            const struct node *model, struct error *err)
 {
@@ -46,14 +46,14 @@ static char *emit(const char *framework, const struct scenario *scenario, bool *
 {
     char *text = NULL, *notes = NULL;
     size_t length, size;
-    FILE *out = open_memstream(&text, &length), *said = open_memstream(&notes, &size);
+    FILE *out = open_memstream(&text, &length), *notes_text = open_memstream(&notes, &size);
     int rc = -1;
 
     for (size_t i = 0; emitted_at(i); i++)
         if (!strcmp(emitted_at(i)->name, framework))
-            rc = emitted_at(i)->emit(scenario, out, said, err);
+            rc = emitted_at(i)->emit(scenario, out, notes_text, err);
     fclose(out);
-    fclose(said);
+    fclose(notes_text);
     *noted = size > 0;
     free(notes);
     if (!rc)
@@ -79,7 +79,7 @@ static struct node *dump_like(struct arena *arena, const struct scenario *scenar
     return tree;
 }
 
-/* `noted`: the framework runs another scenario, as the notes say; then that one is what is emitted again. */
+/* `noted`: notes say that the framework runs another scenario; then that scenario is emitted. */
 static void check_again(const char *name, const char *framework, const struct scenario *scenario, const char *text,
                         bool noted)
 {

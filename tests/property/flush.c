@@ -13,7 +13,7 @@ static const struct { const char *strategy; bool halves; } schedules[] = {
 };
 enum { FLUSHES = 3, BETWEEN = 8 };
 
-/* s an iteration, and B of activations at most, of so many micro-batches a replica. */
+/* s of an iteration of `micro_batches` a replica; *bytes: the most B of activations. */
 static double seconds_of(const char *strategy, int micro_batches, int flush, double *bytes)
 {
     struct simulated simulated;
@@ -90,12 +90,12 @@ static void refused(const char *text, const char *what)
 {
     struct scenario scenario;
     struct error err = {0};
-    bool said = false;
+    bool found = false;
 
     assert_int_equal(load_text(text, &scenario, &err), -1);
     for (int i = 0; i < err.count; i++)
-        said |= strstr(err.messages[i].text, what) != NULL;
-    if (!said)
+        found |= strstr(err.messages[i].text, what) != NULL;
+    if (!found)
         fail_at(text, &err);
     error_release(&err);
     scenario_release(&scenario);

@@ -1,4 +1,4 @@
-/* Weights that replicas gather beside the forwards of the next iteration (software.overlap_gathers), under ZeRO 1 and
+/* Gathers of weights that overlap with the forwards of the next iteration (software.overlap_gathers), under ZeRO 1 and
  * 2, against the same gathers at the end of the update. */
 #include "simulated.h"
 
@@ -12,7 +12,7 @@ struct setup {
 };
 
 /* Blocks, and one token's embedding, which hardly counts; a node for each GPU. */
-static void run_setup(struct simulated *simulated, const struct setup *setup, bool beside)
+static void run_setup(struct simulated *simulated, const struct setup *setup, bool overlapped)
 {
     run_text(simulated,
              "model: {transformer: {layers: %d, hidden: %d, heads: 8, sequence: 1024, vocabulary: 1, positions: 0,\n"
@@ -25,16 +25,16 @@ static void run_setup(struct simulated *simulated, const struct setup *setup, bo
              "simulation: {engine: fast, collectives: %s}\n",
              LAYERS, HIDDEN, setup->pipeline * setup->data, setup->network, setup->micro_batches,
              setup->precision ? setup->precision : "mixed-bf16", setup->chunks > 1 ? "interleaved" : "1f1b",
-             setup->pipeline, setup->chunks, setup->data, setup->zero, beside ? "true" : "false", setup->bucket,
+             setup->pipeline, setup->chunks, setup->data, setup->zero, overlapped ? "true" : "false", setup->bucket,
              setup->bucket, setup->more ? setup->more : "", setup->collectives ? setup->collectives : "auto");
 }
 
-static double step(const struct setup *setup, bool beside)
+static double step(const struct setup *setup, bool overlapped)
 {
     struct simulated simulated;
     double time;
 
-    run_setup(&simulated, setup, beside);
+    run_setup(&simulated, setup, overlapped);
     time = simulated.run.metrics.iteration_time;
     simulated_release(&simulated);
     return time;
@@ -56,8 +56,8 @@ static void test_exposed(void **state)
             expect_near("the step, one bucket", step(&setup, true), step(&setup, false), text);
             layers.bucket = "1 B";
             layers.more = ", flatten: true";
-            double after = step(&layers, false), beside = step(&layers, true);
-            assert_true(after - beside > (LAYERS - 1.01) * layer && after - beside < LAYERS * layer * 1.001);
+            double after = step(&layers, false), overlapped = step(&layers, true);
+            assert_true(after - overlapped > (LAYERS - 1.01) * layer && after - overlapped < LAYERS * layer * 1.001);
         }
 }
 
@@ -73,21 +73,21 @@ static void test_bounds(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(setups); i++) {
         struct setup free = setups[i];
-        struct simulated after, beside;
+        struct simulated after, overlapped;
 
         free.network = 1e18;
         run_setup(&after, &setups[i], false);
-        run_setup(&beside, &setups[i], true);
-        const struct metrics *a = &after.run.metrics, *b = &beside.run.metrics;
+        run_setup(&overlapped, &setups[i], true);
+        const struct metrics *a = &after.run.metrics, *b = &overlapped.run.metrics;
         if (!(b->iteration_time < a->iteration_time && b->iteration_time > step(&free, true)))
-            fail_msg("%g s beside forwards, %g s after the update, %g s without a network:\n%s", b->iteration_time,
-                     a->iteration_time, step(&free, true), beside.text);
-        expect_near("bytes", b->communication_bytes_per_gpu, a->communication_bytes_per_gpu, beside.text);
-        expect_near("peak memory", b->peak_memory, a->peak_memory, beside.text);
-        expect_near("forward", b->seconds[ACCOUNT_FORWARD], a->seconds[ACCOUNT_FORWARD], beside.text);
-        expect_near("backward", b->seconds[ACCOUNT_BACKWARD], a->seconds[ACCOUNT_BACKWARD], beside.text);
+            fail_msg("%g s during forwards, %g s after the update, %g s without a network:\n%s", b->iteration_time,
+                     a->iteration_time, step(&free, true), overlapped.text);
+        expect_near("bytes", b->communication_bytes_per_gpu, a->communication_bytes_per_gpu, overlapped.text);
+        expect_near("peak memory", b->peak_memory, a->peak_memory, overlapped.text);
+        expect_near("forward", b->seconds[ACCOUNT_FORWARD], a->seconds[ACCOUNT_FORWARD], overlapped.text);
+        expect_near("backward", b->seconds[ACCOUNT_BACKWARD], a->seconds[ACCOUNT_BACKWARD], overlapped.text);
         simulated_release(&after);
-        simulated_release(&beside);
+        simulated_release(&overlapped);
     }
 }
 
@@ -100,12 +100,12 @@ static void test_fp8(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++)
-        for (int beside = 0; beside < 2; beside++) {
+        for (int overlapped = 0; overlapped < 2; overlapped++) {
             struct setup setup = {1, 1, 1, 4, 2, 20e9, "20 MB", cases[i].weights, cases[i].precision, NULL};
             struct simulated simulated;
             double blocks = (double)PARAMETERS * LAYERS, all = blocks + HIDDEN;
 
-            run_setup(&simulated, &setup, beside);
+            run_setup(&simulated, &setup, overlapped);
             expect_near("bytes", simulated.run.metrics.communication_bytes_per_gpu,      /* gradients in fp32 */
                         0.75 * (4 * all + cases[i].each * blocks + 2 * HIDDEN), simulated.text);
             simulated_release(&simulated);

@@ -4,7 +4,7 @@
 
 #include "scenario/scenario_internal.h"
 
-/* Lets the nodes from `first` on be of a kind of their own, equal to the kind of the others. */
+/* Makes the nodes from `first` on a second kind, which equals the kind of the others. */
 static void divide(struct scenario *scenario, int first)
 {
     struct cluster *cluster = &scenario->cluster;
@@ -36,7 +36,7 @@ static void run(struct simulated *simulated)
         fail_at(simulated->text, &err);
 }
 
-/* All metrics but those of the evidence: no published run had nodes of two kinds. */
+/* All metrics without the evidence's: no published run had nodes of two kinds. */
 static void expect_equal(struct simulated *divided, const struct simulated *whole)
 {
     const struct metrics *a = &divided->run.metrics, *b = &whole->run.metrics;

@@ -62,8 +62,8 @@ static double arrival(const struct simulated *simulated, int rank, enum op_what 
     return end;
 }
 
-/* What waits for what, said again in terms of training: a forward for the activations of the stage before, a backward
- * for its own forward (or recomputation) and the gradients of the stage after. */
+/* Which work waits for which, in terms of training: a forward waits for the activations of the stage before; a backward
+ * waits for its own forward (or recomputation) and for the gradients of the stage after. */
 static void assert_dependencies(const struct simulated *simulated, const struct random_plan *plan)
 {
     for (int rank = 0; rank < simulated->run.lowered.program.ranks; rank++) {
@@ -182,8 +182,8 @@ static void test_programs(void **state)
     }
 }
 
-/* Two stages under GPipe that send while both wait: every micro-batch takes stage 0 a forward and a transfer, and
- * stage 1 a backward and a transfer; beside its work a sender's transfers are hidden, but for one each way. */
+/* Two stages under GPipe that send while both wait: every micro-batch takes stage 0 a forward and a transfer, and stage
+ * 1 a backward and a transfer; a sender's other transfers overlap with its work, but for one each way. */
 static void test_p2p_without_overlap(void **state)
 {
     (void)state;

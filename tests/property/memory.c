@@ -48,7 +48,7 @@ static void test_zero_paper(void **state)
 
 /* The same model's checkpoints at each block, by both formulas: which buffers stand where the paper has about 8 GB.
  * - rajbhandari: the inputs of all 48 blocks, 2 s b h each, and the activations of one, 24 s b h: 6.3 GB.
- * - korthikanti: a block's are 34 s b h + 5 a s^2 b, less its input; but when the loss begins there are, beside the
+ * - korthikanti: a block's are 34 s b h + 5 a s^2 b, less its input; but when the loss begins there are, besides the
  *   checkpoints, logits in fp32, 4 s b v, the inputs of the last norm and of the output layer, and the mask of the
  *   embedding's dropout: 11.9 GB. */
 static void test_checkpoints(void **state)
@@ -175,7 +175,7 @@ static void test_optimizers(void **state)
 }
 
 /* Segments of k blocks: the inputs of all segments up to one, and all else of that one's activations. The stage before
- * the last of 1F1B holds two micro-batches' inputs; its 6 blocks are computed again once, whatever k is. */
+ * the last of 1F1B holds two micro-batches' inputs; its 6 blocks are recomputed once, whatever k is. */
 static void test_every(void **state)
 {
     const double sbh = SEQUENCE * MICRO * HIDDEN, whole = sbh * (34 + 5.0 * HEADS * SEQUENCE / HIDDEN);
@@ -202,10 +202,10 @@ static void test_every(void **state)
     }
 }
 
-/* Recomputed block by block the peak is in the last one's backward: the blocks' inputs, the last one's other
- * activations, the gradient along its residual and on both sides of the GELU (as many as of the softmax); with the
- * logits where a training loop holds them, which the loss kept as they are (fused) or beside its own: a softmax in fp32
- * that becomes the gradient, and that in half precision; or its logarithm and two gradients. */
+/* With recomputation block by block the peak is in the last block's backward: the blocks' inputs, the last block's
+ * other activations, and the gradients along its residual and on both sides of the GELU (as many as of the softmax). A
+ * training loop may also hold the logits. A fused loss keeps them as they are; another one adds a softmax in fp32 that
+ * becomes the gradient, and the gradient in half precision; or the softmax's logarithm and two gradients. */
 static void test_logits(void **state)
 {
     static const struct { const char *loss; int most; } cases[] = {{"fused", 2}, {"fp32", 1 + 3}, {"plain", 1 + 3}};
@@ -225,7 +225,8 @@ static void test_logits(void **state)
     }
 }
 
-/* The table over time begins with what is always there, has the peak as its largest value, and ends where it began. */
+/* The table over time begins with the memory that is always held, has the peak as its largest value, and ends as it
+ * began. */
 static void test_over_time(void **state)
 {
     static const char *const options[] = {
@@ -275,7 +276,7 @@ static void test_over_time(void **state)
         }
 }
 
-/* A share f of what the allocator holds is lost: the rest is what is used. The context stands outside. */
+/* A share f of the allocator's memory is lost; the rest is used. The context is not in the allocator's memory. */
 static void test_allowances(void **state)
 {
     static const struct { const char *keys; double lost, context; } cases[] = {
@@ -299,7 +300,7 @@ static void test_allowances(void **state)
     }
 }
 
-/* Bytes that stand beside the states for communication's sake. */
+/* Bytes that communication holds in addition to the states. */
 static void test_buffers(void **state)
 {
     static const struct { const char *strategy, *memory; double parameters, bytes; } cases[] = {

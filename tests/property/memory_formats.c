@@ -49,12 +49,12 @@ static void test_states(void **state)
         seconds[i] = simulated.run.metrics.seconds[ACCOUNT_UPDATE];
         simulated_release(&simulated);
     }
-    /* what has fewer bytes to read and write is updated faster */
+    /* an update of fewer bytes is faster */
     assert_true(seconds[1] < seconds[0] && seconds[3] < seconds[1] && seconds[4] < seconds[0]);
 }
 
-/* In narrow formats the blocks' weights stand twice, with their scales, beside those in bf16 or alone. Where a block's
- * forward runs again, it casts its weights again: narrow weights of one such block stand at a time. */
+/* In narrow formats the blocks' weights are held twice, with their scales, in addition to bf16 or alone. A recomputed
+ * forward casts its block's weights once more: then the narrow weights of one such block are held at a time. */
 static void test_fp8_weights(void **state)
 {
     static const struct { const char *memory; double beside;
@@ -121,8 +121,8 @@ static void test_loss(void **state)
     }
 }
 
-/* Sequence parallelism in plain PyTorch: what was gathered for the products of QKV, of the MLP and of the output layer
- * stays whole for their gradients, unless it is gathered beside the products, in pieces. Megatron-LM gathers it again.
+/* Sequence parallelism in plain PyTorch: the gathered inputs of QKV, of the MLP and of the output layer stay whole for
+ * the weights' gradients, unless gathers in pieces overlap with the products. Megatron-LM gathers them once more.
  */
 static void test_gathered_inputs(void **state)
 {
@@ -149,7 +149,7 @@ static void test_gathered_inputs(void **state)
     expect_near("Megatron-LM", held[1][0], held[1][1], "four GPUs");
 }
 
-/* What PyTorch counts is the peak without what is outside of its allocator, and without what it cannot use. */
+/* PyTorch counts the peak without memory that its allocator does not hold, and without memory that it cannot use. */
 static void test_allocator(void **state)
 {
     struct simulated simulated;

@@ -137,9 +137,9 @@ static void test_fold(void **state)
     assert_true(folded > trials(PLANS) / 10);
 }
 
-/* One leaf switch over all nodes is the nonblocking network said otherwise, but there every GPU of a tensor group has
- * flows of its own; without folding nothing stands for anything else. Degrees that do not divide the GPUs of
- * a node, in any placement, put some groups inside a node and others across. */
+/* One leaf switch over all nodes is the same network as the nonblocking one. But there every GPU of a tensor group has
+ * its own flows: without folding none stands for another. Degrees that do not divide the GPUs of a node, in any
+ * placement, put some groups inside a node and others across. */
 static void test_representatives(void **state)
 {
     int represented = 0, folded = 0;

@@ -66,8 +66,8 @@ static double stage_parameters(const struct random_plan *plan, int stage)
            (last ? 2 * h + (first && plan->tied ? 0 : vocabulary) : 0);
 }
 
-/* All-reduces of the tensor group: a block two forward, two backward, two more where it computes forward again; the
- * embedding one forward, the output layer one backward. */
+/* All-reduces of the tensor group: a block has two in the forward, two in the backward, two more where it is
+ * recomputed; the embedding has one in the forward, the output layer one in the backward. */
 static double tensor_all_reduces(const struct random_plan *plan, int stage)
 {
     return plan->micro_batches * (4.0 * plan->blocks + (stage == 0) + (stage == plan->pipeline - 1)) +
@@ -204,9 +204,9 @@ static void test_memory_of_recomputing(void **state)
     }
 }
 
-/* The time of the rank that is longest at work: with a flush and nothing to do in the meantime that of the first, which
- * begins and ends the iteration; in ZB-H2 (F = I = W, 2P - 1 micro-batches and more) that of its work alone; of an
- * asynchronous schedule, whose ranks never end, undefined. */
+/* The time of the rank that is longest at work. With a flush and no other work it is the first rank's, which begins and
+ * ends the iteration. In ZB-H2 (F = I = W, 2P - 1 micro-batches and more) it is the time of the rank's work alone. In
+ * an asynchronous schedule, whose ranks never end, it is undefined. */
 static void test_rank_span(void **state)
 {
     static const struct { const char *schedule; double extra; } cases[] = {

@@ -4,9 +4,9 @@
 
 static int count_of(int usual)
 {
-    const char *said = getenv("DTSIM_MIXED");
+    const char *given = getenv("DTSIM_MIXED");
 
-    return said ? atoi(said) : usual;
+    return given ? atoi(given) : usual;
 }
 
 enum { PER_PART = 4, MOST_CELLS = 8, RANKS_MOST = 6, WORKS_MOST = 24 };
@@ -109,7 +109,7 @@ static void engines_and_orders_agree(void **state)
     print_message("engines differ by at most %.2g, orders of parts by %.2g\n", worst, turned_worst);
 }
 
-/* A rank's works in order: micro-batches, those of backwards as -1 - micro-batch. */
+/* A rank's works in order: the micro-batch of a forward, -1 - micro-batch of a backward. */
 static int list_works(bool gpipe, int rank, int ranks, int micro_batches, int *works)
 {
     int count = 0, forward = 0, warm = gpipe ? micro_batches : ranks - rank;

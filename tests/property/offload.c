@@ -110,7 +110,7 @@ static void test_checkpoints(void **state)
     }
 }
 
-/* Activations alone, with copies no slower than forwards: nothing is computed again, and next to nothing waited for. */
+/* Activations alone, with copies no slower than forwards: nothing is recomputed, and works hardly wait. */
 static void test_hidden(void **state)
 {
     (void)state;
@@ -125,7 +125,7 @@ static void test_hidden(void **state)
     }
 }
 
-/* Never slower than to compute everything again, never faster than to keep everything; free copies cost nothing. */
+/* Never slower than full recomputation, never faster than to keep everything; free copies cost nothing. */
 static void test_bounds(void **state)
 {
     static const double limits[] = {0.2, 0.3, 0.4, 0.5, 0.7, 1, 2};

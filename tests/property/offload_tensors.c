@@ -116,8 +116,8 @@ static void test_pipelines(void **state)
     assert_true(tally.logarithms < log(0.95) * tally.offloading);
 }
 
-/* Bytes of a block's tensor for so many tokens, of models whose heads all have keys of their own and whose MLPs are a
- * GELU: by name, in multiples of the width's bytes. */
+/* Bytes of a block's tensor, by its name, for a number of tokens: a multiple of the bytes of the width. In the models
+ * every head has its own keys, and the MLP is a GELU. */
 static double tensor_bytes(const char *name, double tokens, double hidden, double value, double scores)
 {
     static const struct { const char *name; double widths; } tensors[] = {

@@ -1,10 +1,10 @@
-/* Lanes that choose, and Varuna's run time, which is made of them: against rules of its own, on both engines. */
+/* Lanes that choose, and Varuna's run time, which is made of them: against rules, on both engines. */
 #include "simulated.h"
 
 #include <limits.h>
 
 /* One lane does 0 (1 s), a choice 1 (1 s) that would rather see a transfer ended, and the forwards 2 and 3 (1 s each).
- * The transfer, of another lane, ends at `arrival`. Starts are those of 0 to 3. */
+ * The transfer, of another lane, ends at `arrival`. The starts are of the operations 0 to 3. */
 static const struct { double arrival; uint32_t most; double starts[4]; } lanes[] = {
     {0.5, 9, {0, 1, 2, 3}},      /* it is there */
     {1, 9, {0, 1, 2, 3}},        /* it comes at that very time */

@@ -1,4 +1,5 @@
-/* Tokens that travel to experts beside another micro-batch's work, or beside shared experts: orders, and closed forms. */
+/* All-to-alls of experts that overlap with another micro-batch's work, or with shared experts: orders, and closed
+ * forms. */
 #include "simulated.h"
 
 static const char moe[] =

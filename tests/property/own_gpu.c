@@ -88,7 +88,8 @@ static void test_iterations(void **state)
     simulated_release(&sheet);
 }
 
-/* A profile that was measured on the changed GPU is not scaled to it; the GPU's own is, also where it is named. */
+/* A profile that was measured on the changed GPU is not scaled to it. The unchanged GPU's profile is, also where the
+ * file names it. */
 static void test_profiles(void **state)
 {
     static const char text[] = "model: {preset: llama2-7b}\ncluster: {platform: dgx-h100, nodes: 1, "

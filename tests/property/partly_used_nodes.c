@@ -43,7 +43,7 @@ static void gpus_are_taken(void **state)
     }
 }
 
-/* The GPUs that stay idle change nothing: the iteration is that of nodes with as many GPUs as are taken. */
+/* Idle GPUs change nothing: the iteration is the same on nodes that have only the GPUs in use. */
 static void idle_gpus_change_nothing(void **state)
 {
     (void)state;

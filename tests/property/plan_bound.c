@@ -21,7 +21,7 @@ static double busiest(const struct run *run)
     return most / run->metrics.iteration_time;
 }
 
-/* The counts that a schedule gives without times are those of the rows that were written. */
+/* A schedule gives counts without times; they are the same as in the rows that it writes. */
 static void check_counts(struct seen *seen, const struct workload *workload, const char *text)
 {
     struct arena arena = {0};

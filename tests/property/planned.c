@@ -128,8 +128,9 @@ static void check_belief(const struct workload *workload, double memory)
 /* How often a plan was as fast as any that fits, and the most by which one was slower. */
 struct score { int plans, fastest; double worst; };
 
-/* Over limits from less than the least that any plan needs to more than any: a plan is never slower than the fastest
- * that leaves so many bytes free, nor than with less memory, and there is one where any leaves them free. */
+/* Limits go from less than any plan needs to more than any plan needs. A plan is never slower than the fastest plan
+ * that leaves `spare` bytes free, nor slower than with less memory; and there is a plan wherever some plan leaves these
+ * bytes free. */
 static void check(const struct setup *setup, double spare, struct score *score)
 {
     enum { LIMITS = 12 };
@@ -188,8 +189,8 @@ static void expect_fastest(struct score score)
         fail_msg("%d of %d plans are the fastest; one is %.3g slower", score.fastest, score.plans, score.worst);
 }
 
-/* Gathers that hide behind kernels, do so in part, and rule: then what is computed again right before its backward
- * costs nothing. */
+/* Gathers that hide behind kernels, that do so in part, and that take longer than all kernels: then a recomputation
+ * right before its backward costs nothing. */
 static void test_zero(void **state)
 {
     static const char *const networks[] = {"100 GB/s", "1.5 MB/s", "0.5 MB/s", "0.2 MB/s"};
@@ -222,7 +223,7 @@ static void test_pipelines(void **state)
     expect_fastest(score);
 }
 
-/* With selective blocks, workspaces, and layers that are not computed again. */
+/* With selective blocks, workspaces, and layers that are not recomputed. */
 static void test_transformers(void **state)
 {
     static const char gpt[] = "transformer: {layers: 3, hidden: 1024, heads: 16, sequence: 1024, vocabulary: 8192}";
@@ -346,7 +347,8 @@ static void set_alike(struct workload *workload, int s, bool selective)
     stage_plan_set(arena, stage, layers, &plan);
 }
 
-/* A plan that computes every block again is full recomputation, one that is selective everywhere selective. */
+/* A plan that recomputes every block is full recomputation; a plan that is selective in every block is selective
+ * recomputation. */
 static void test_full_and_selective(void **state)
 {
     static const char *const models[] = {
@@ -380,7 +382,7 @@ static void test_full_and_selective(void **state)
                  "memory: {recompute: %s}\nsimulation: {engine: ideal, collectives: measured}\n", model, setup.cluster,
                  strategy, setup.batch, i % 2 ? "selective" : "full");
         expect_near("seconds", outcome.seconds, simulated.run.metrics.iteration_time, simulated.text);
-        /* which counts the workspace of a stage's largest layer beside all that is kept */
+        /* the simulation counts the workspace of a stage's largest layer in addition to all that is kept */
         assert_true(outcome.memory <= simulated.run.metrics.peak_memory * (1 + 1e-9));
         assert_true(outcome.memory >= simulated.run.metrics.peak_memory * 0.95);
         simulated_release(&simulated);

@@ -1,4 +1,4 @@
-/* platforms: every platform and every GPU runs a network, and named networks replace what a platform says of its own. */
+/* platforms: every platform and every GPU runs a model, and a named network replaces the platform's own network. */
 #include "files/data.h"
 #include "simulated.h"
 
@@ -55,12 +55,12 @@ static void test_based_gpus(void **state)
                 time_on("{platform: dgx-a100, nodes: 1}", NULL));
     assert_true(time_on("{platform: dgx-h100, nodes: 1, gpu: h800-80gb}", NULL) ==
                 time_on("{platform: dgx-h100, nodes: 1}", NULL));
-    /* as the scenario's own change of the bandwidth that is achieved: 0.745 of 4 TB/s, where the H100's share is 0.87 */
+    /* as a change of the achieved bandwidth in the scenario: 0.745 of 4 TB/s, where the H100's share is 0.87 */
     double h100 = time_on("{platform: dgx-h100, nodes: 1}", NULL);
     double based = time_on("{platform: dgx-h100, nodes: 1, gpu: gh200-96gb}", NULL);
-    double said = time_on("{platform: dgx-h100, nodes: 1, gpu: {name: h100-80gb, memory_bandwidth: "
+    double changed = time_on("{platform: dgx-h100, nodes: 1, gpu: {name: h100-80gb, memory_bandwidth: "
                           "3.4252873563218391 TB/s}}", NULL);
-    assert_true(fabs(based / said - 1) < 1e-12);
+    assert_true(fabs(based / changed - 1) < 1e-12);
     /* and both together: the first change is no more than a step on the way */
     double back = time_on("{platform: dgx-h100, nodes: 1, gpu: {name: gh200-96gb, memory_bandwidth: "
                           "3.9120805369127517 TB/s}}", NULL);
@@ -75,7 +75,7 @@ static void test_networks(void **state)
     (void)state;
     const char *estimates;
 
-    /* each is slower than a DGX's own, and says what it rests on */
+    /* each is slower than a DGX's own network, and names its sources of estimates */
     double own = time_on("{platform: dgx-h100, nodes: 2}", &estimates);
     assert_null(estimates);
     assert_true(time_on("{platform: dgx-h100, nodes: 2, network: efa}", &estimates) > own);
@@ -90,7 +90,7 @@ static void test_networks(void **state)
     assert_true(time_on("{platform: p5, nodes: 2, network: roce}", &estimates) == roce);
     assert_null(strstr(estimates, "efa"));
     assert_non_null(strstr(estimates, "network roce: "));
-    /* its own keys come first, and a bandwidth keeps the NICs */
+    /* the scenario's keys come before the network's, and a bandwidth keeps the NICs */
     assert_true(time_on("{platform: p5, nodes: 2, network: {bandwidth: 50 Gb/s}}", NULL) ==
                 time_on("{platform: dgx-h100, nodes: 2, network: {name: efa, bandwidth: 50 Gb/s, nics: 32}}", NULL));
     /* RCCL's numbers are estimates too */

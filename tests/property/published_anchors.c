@@ -1,6 +1,6 @@
-/* How much anchors help: rows of published tables are anchors of the others of their table, software, profile and model. The
- * constants of sim/evidence/anchor.c were chosen in view of all tables but those of 2023 to 2026 that nobody had worked on
- * when they were asked first; of these it only reports. */
+/* How much anchors help: rows of published tables are anchors of the other rows of their table, software, profile and
+ * model. The constants of sim/evidence/anchor.c were chosen by these tables, without some tables of 2023 to 2026 that
+ * nobody had worked on when they were simulated first. Of those the test only reports. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -161,7 +161,7 @@ static bool is_unseen(const char *table)
 /* Means over tables. */
 struct means { double far_before, far_after, worst, within, most; size_t far, worse, tables; };
 
-/* What so many anchors do: of tables that are 12 % off or more, and of others. */
+/* The effect of a number of anchors: on tables that are 12 % off or more, and on others. */
 static void look(size_t anchors, bool of_unseen, struct means *means)
 {
     *means = (struct means){0};

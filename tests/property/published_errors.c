@@ -13,7 +13,7 @@
 struct left_out {
     const char *name;
     size_t rows, tables, stated;
-    double within, twice;            /* shares of the rows; one without a stated error is outside */
+    double within, twice;            /* shares of the rows; a row without a stated error counts as outside */
     double error;                    /* mean of the stated ones */
     double median;                   /* of the sizes of the true ones */
 };

@@ -30,8 +30,8 @@ static void load(struct simulated *simulated, const char *norm, bool fused)
                    "memory: {precision: mixed-bf16}\nsimulation: {engine: ideal}\n", fused ? "true" : "false", norm);
 }
 
-/* A fused norm reads and writes each value once, its backward reads two and writes one. A plain one has as many kernels as
- * the block's own norms, over as many values as there are of queries and of keys. */
+/* A fused norm reads and writes each value once, its backward reads two and writes one. A plain norm has the kernels of
+ * the block's other norms, over the values of queries and keys. */
 static void test_kernels(void **state)
 {
     const struct { const char *name; int width; } norms[] = {{"q-norm", QUERIES}, {"k-norm", KEYS}};

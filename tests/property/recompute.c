@@ -17,7 +17,7 @@ static const char *const strategies[] = {
     "pipeline: 2, data: 1, tensor: 2, sequence_parallel: true", "pipeline: 2, data: 2, schedule: pipedream-2bw",
 };
 
-/* Which blocks of a single stage are computed again, a letter each. */
+/* Which blocks of a single stage are recomputed, a letter each. */
 static void assert_pattern(const char *recompute, const char *expected)
 {
     struct simulated simulated;
@@ -101,7 +101,7 @@ static void test_ends(void **state)
             }
 }
 
-/* A chunk's seconds and FLOPs of recomputation are those of so many blocks, and a half of an even number costs half. */
+/* A chunk's seconds and FLOPs of recomputation are proportional to its recomputed blocks: half of them cost half. */
 static void test_linear(void **state)
 {
     (void)state;
@@ -140,9 +140,9 @@ static void test_linear(void **state)
     }
 }
 
-/* The most that a single stage holds, found by going through one micro-batch layer by layer: a forward leaves the input
- * of what is computed again, all of the rest; a backward brings back the rest of its own layer, and frees what it
- * leaves behind. */
+/* The most that a single stage holds, found by a walk through one micro-batch layer by layer. The forward of a
+ * recomputed layer leaves its input; the forward of another layer leaves everything. A backward restores the other
+ * activations of its layer, and frees them all at its end. */
 static double walked(const struct stage *stage)
 {
     double alive = 0, most = 0;
@@ -163,8 +163,9 @@ static double walked(const struct stage *stage)
     return most;
 }
 
-/* Once a whole stage is computed again, it holds what it would have kept: ahead of its backwards (gpipe), and where
- * those for the weights are still to come (zb-h1); but in plain PyTorch an RMSNorm's copy of its input comes on top. */
+/* When a whole stage has been recomputed, it holds as much as without recomputation. So it is ahead of its backwards
+ * (gpipe), and before its backwards for weights (zb-h1). In plain PyTorch an RMSNorm's copy of its input comes on
+ * top. */
 static void test_whole_stage(void **state)
 {
     static const char *const shapes[] = {"", "norm: rmsnorm, positions: 0", "flash_attention: true",
@@ -214,8 +215,8 @@ static void test_memory(void **state)
         }
 }
 
-/* ZeRO 3 gathers a layer once for its recomputation and backward; where a whole stage is computed again ahead of its
- * backward (GPipe), the layers that are once more, and no others. */
+/* ZeRO 3 gathers a layer once for its recomputation and backward. Where a whole stage is recomputed ahead of its
+ * backward (GPipe), it gathers the recomputed layers once more, and no others. */
 static void test_gathered(void **state)
 {
     (void)state;
@@ -236,7 +237,7 @@ static void test_gathered(void **state)
         }
 }
 
-/* Offloaded are the inputs of what is computed again, and nothing else leaves the GPU. */
+/* The inputs of recomputed layers are offloaded, and nothing else leaves the GPU. */
 static void test_offloaded(void **state)
 {
     const double sbh = 2 * 32 * 64;
@@ -260,16 +261,16 @@ static void test_offloaded(void **state)
 /* A block under recompute: operators. */
 struct operators {
     const char *shape, *strategy, *precision;
-    double again;                    /* multiplications for each token that run again, on all GPUs together */
+    double again;                    /* recomputed multiplications for each token, on all GPUs together */
     double kept, heads;              /* values of 2 bytes for each token on a GPU, and values of 4 bytes */
-    int exchanges;                   /* all-reduces of the tensor group that run again */
+    int exchanges;                   /* recomputed all-reduces of the tensor group */
 };
 
 /* recompute: operators keeps the results of fused attention and of the first, third, ... product of a block, and its
- * input; it computes the other products again, but for the last one where no mask follows it. Products of a block:
- * Q K V, projection, up, down with a fused QKV; else Q, K, V, projection, gate, up, down. Sums that a tensor group
- * scatters are kept, and the products before them do not run again. Compiled, the last product's result and its sum are
- * not kept, since the backward does not need them. */
+ * input; it recomputes the other products, without the last one where no mask follows it. Products of a block: Q K V,
+ * projection, up, down with a fused QKV; else Q, K, V, projection, gate, up, down. Sums that a tensor group scatters
+ * are kept, and the products before them are not recomputed. Compiled, the last product's result and its sum are not
+ * kept, since the backward does not need them. */
 static void check_operators(struct operators expected)
 {
     const double tokens = 2 * 32, all_reduce = 2 * 64 * tokens;      /* bytes that one of two GPUs sends */

@@ -1,10 +1,10 @@
-/* Recomputation of modules of a block: what is not kept, what runs again, and which exchanges do. */
+/* Recomputation of modules of a block: which tensors are not kept, and which products and exchanges are recomputed. */
 #include "simulated.h"
 
 enum { BLOCKS = 8 };             /* of the model */
 
-/* recompute: modules keeps so much less of a token in a block, runs products with so many multiplications again, and
- * its backward holds what none would keep. */
+/* With `recompute: modules` a block keeps `less` values less of a token, and recomputes products of `again`
+ * multiplications a token. Its backward holds as much as a block without recomputation keeps. */
 static void check_modules(const char *shape, const char *modules, double less, double again)
 {
     const double tokens = 2 * 32;
@@ -30,7 +30,8 @@ static void check_modules(const char *shape, const char *modules, double less, d
     simulated_release(&some);
 }
 
-/* Exchanges of a block's backward under recompute: modules beside those without: a module's own run again. */
+/* Exchanges of a block's backward under recompute: modules, against a backward without: a recomputed module's exchanges
+ * come on top. */
 static void check_exchanged(const char *shape, const char *modules, int sums, int dispatches)
 {
     int counts[2][2];

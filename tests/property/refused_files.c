@@ -21,8 +21,8 @@
 #include "refused_calls.h"
 #include "trials.h"
 
-/* What a command said. */
-struct said { int code; char *out, *err; };
+/* A command's output. */
+struct output { int code; char *out, *err; };
 
 static const char *folder;       /* of the files that commands read; the working directory */
 
@@ -45,11 +45,11 @@ static void write_text(const char *path, const char *text)
     fclose(file);
 }
 
-/* Runs the command in a process of its own, where that call fails. */
-static struct said run_with(const char *const *words, int at, int why, struct fault *seen)
+/* Runs the command in a child process in which that call fails. */
+static struct output run_with(const char *const *words, int at, int why, struct fault *seen)
 {
     struct fault *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    struct said said;
+    struct output output;
     int status;
     pid_t pid;
 
@@ -58,26 +58,26 @@ static struct said run_with(const char *const *words, int at, int why, struct fa
     shared->why = why;
     pid = child_fork();
     if (!pid) {
-        if (!freopen("said.out", "wb", stdout) || !freopen("said.err", "wb", stderr))
+        if (!freopen("output.out", "wb", stdout) || !freopen("output.err", "wb", stderr))
             _exit(99);
         fault = shared;
-        said.code = command_code(words);
+        output.code = command_code(words);
         fflush(NULL);
-        _exit(said.code);
+        _exit(output.code);
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
-    said.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    said.out = whole("said.out");
-    said.err = whole("said.err");
+    output.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    output.out = whole("output.out");
+    output.err = whole("output.err");
     *seen = *shared;
     munmap(shared, sizeof *shared);
-    return said;
+    return output;
 }
 
-static void said_release(struct said *said)
+static void output_release(struct output *output)
 {
-    free(said->out);
-    free(said->err);
+    free(output->out);
+    free(output->err);
 }
 
 /* What the command left behind: the rows of the sweep. */
@@ -103,14 +103,14 @@ static const char *named(char *path)
     return path;
 }
 
-/* Each call of the command fails once (a sample of them: one in one_in()), with another error than the one before. In
- * between, where commands do the same to many files, so many calls are one step. `before`: the rows before each time; `after`: those in the end. Commands that
- * need a tool that is not installed are left out. */
+/* Each call of the command fails once (or a sample of the calls: one in one_in()), with another error than the one
+ * before. `step`: how many calls go forward at a time, for commands that do the same to many files. `before`: the rows
+ * before each time; `after`: the rows in the end. Commands that need a tool that is not installed are left out. */
 static void refuse_each(const char *const *words, int step, const char *before, const char *after)
 {
     static const int why[] = {EMFILE, EIO, EACCES};
     struct fault fault_seen;
-    struct said plain, said;
+    struct output plain, output;
     int refused = 0, calls;
 
     set_rows(before);
@@ -118,41 +118,41 @@ static void refuse_each(const char *const *words, int step, const char *before, 
     calls = fault_seen.calls;
     if (plain.code == EXIT_NO_TOOL) {
         printf("skipped: %s, for its tool is not installed\n", words[0]);
-        said_release(&plain);
+        output_release(&plain);
         return;
     }
     if (plain.code)
         fail_msg("%s: exit %d: %s", words[0], plain.code, plain.err);
     for (int at = 1; at <= calls; at += one_in() * (at < 60 || at > calls - 100 ? 1 : step)) {
         set_rows(before);
-        said = run_with(words, at, why[at % (int)COUNT(why)], &fault_seen);
+        output = run_with(words, at, why[at % (int)COUNT(why)], &fault_seen);
         assert_true(fault_seen.struck);
-        if (said.code == 0 && strcmp(said.out, plain.out))
+        if (output.code == 0 && strcmp(output.out, plain.out))
             fail_msg("%s: call %d, of '%s', fails: exit 0 and another output:\n%s", words[0], at, fault_seen.path,
-                     said.out);
-        if (said.code && (!strstr(said.err, strerror(fault_seen.why)) ||
-                          (!strstr(said.err, fault_seen.path) && !strstr(said.err, named(fault_seen.path)))))
-            fail_msg("%s: call %d, of '%s', fails: exit %d and\n%s", words[0], at, fault_seen.path, said.code,
-                     said.err);
-        if (said.code < 0 || said.code > 7)
-            fail_msg("%s: call %d, of '%s', fails: exit %d", words[0], at, fault_seen.path, said.code);
-        refused += said.code != 0;
+                     output.out);
+        if (output.code && (!strstr(output.err, strerror(fault_seen.why)) ||
+                          (!strstr(output.err, fault_seen.path) && !strstr(output.err, named(fault_seen.path)))))
+            fail_msg("%s: call %d, of '%s', fails: exit %d and\n%s", words[0], at, fault_seen.path, output.code,
+                     output.err);
+        if (output.code < 0 || output.code > 7)
+            fail_msg("%s: call %d, of '%s', fails: exit %d", words[0], at, fault_seen.path, output.code);
+        refused += output.code != 0;
         if (after) {
-            struct said again = {0};
+            struct output again = {0};
             char *now;
 
-            if (said.code)
+            if (output.code)
                 again = run_with(words, 0, 0, &fault_seen);
             now = whole(rows);
             if (again.code || strcmp(now, after))
                 fail_msg("%s: call %d fails; in the end the rows are others:\n%s", words[0], at, now);
             free(now);
-            said_release(&again);
+            output_release(&again);
         }
-        said_release(&said);
+        output_release(&output);
     }
     assert_true(refused > 0);
-    said_release(&plain);
+    output_release(&plain);
 }
 
 static void test_run(void **state)
@@ -168,13 +168,13 @@ static void test_run(void **state)
 static void test_results_of_a_run(void **state)
 {
     struct fault fault_seen;
-    struct said said;
+    struct output output;
 
     (void)state;
     refuse_each((const char *[]){"run", "scenario.yaml", "-o", "out", NULL}, 1, NULL, NULL);
-    said = run_with((const char *[]){"run", "scenario.yaml", "-o", "out", NULL}, 0, 0, &fault_seen);
-    assert_int_equal(said.code, 0);
-    said_release(&said);
+    output = run_with((const char *[]){"run", "scenario.yaml", "-o", "out", NULL}, 0, 0, &fault_seen);
+    assert_int_equal(output.code, 0);
+    output_release(&output);
     refuse_each((const char *[]){"explain", "out", NULL}, 1, NULL, NULL);
     refuse_each((const char *[]){"compare", "out", NULL}, 1, NULL, NULL);
     refuse_each((const char *[]){"plot", "breakdown", "out", "-o", "breakdown.pdf", NULL}, 1, NULL, NULL);
@@ -206,19 +206,19 @@ static void test_lists(void **state)
     refuse_each((const char *[]){"completion", "bash", NULL}, 7, NULL, NULL);
 }
 
-/* A sweep that goes on after two of its rows: the rows in the end are those of a sweep that nothing has disturbed. */
+/* A sweep that goes on after two of its rows: in the end it has the rows of an undisturbed sweep. */
 static void test_sweep(void **state)
 {
     const char *const words[] = {"sweep", "sweep.yaml", "-o", "rows", "-j", "1", "--engine", "ideal", NULL};
     struct fault fault_seen;
-    struct said said;
+    struct output output;
     char *all, *some;
 
     (void)state;
-    said = run_with(words, 0, 0, &fault_seen);
-    if (said.code)
-        fail_msg("%s", said.err);
-    said_release(&said);
+    output = run_with(words, 0, 0, &fault_seen);
+    if (output.code)
+        fail_msg("%s", output.err);
+    output_release(&output);
     all = whole(rows);
     some = strdup(all);
     *(strchr(strchr(strchr(some, '\n') + 1, '\n') + 1, '\n') + 1) = '\0';

@@ -1,8 +1,8 @@
-/* What the cache remembers changes no result: every key of some scenarios is varied. Variations are simulated in random
- * order in this process: with one cache for all, with a cache that holds next to nothing, and with none. Their rows are
- * the same bytes. And a process does not grow, however many scenarios it simulates.
+/* The cache changes no result: every key of some scenarios is varied. Variations are simulated in random order in this
+ * process: with one cache for all, with a cache that holds next to nothing, and with none. Their rows are the same
+ * bytes. And a process does not grow, however many scenarios it simulates.
  *
- *     test_remembered [TIMES]      so many scenarios; without it 1,000 */
+ *     test_remembered [TIMES]      number of scenarios; without it 1,000 */
 #include <setjmp.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -183,7 +183,7 @@ static void test_no_growth(void **state)
     assert_int_equal(cache.bytes, bytes);        /* all was known */
     assert_true(bytes < 64 << 20);
     if (second > first + NOISE)
-        fail_msg("%zu bytes are held, and after the same scenarios again %zu", first, second);
+        fail_msg("%zu bytes are held, and after the same scenarios a second time %zu", first, second);
     cache_release(&cache);
     free_cases(&cases);
 }

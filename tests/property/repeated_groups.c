@@ -4,8 +4,8 @@
 
 enum { LAYERS = 2, HIDDEN = 512, HEADS = 8, SEQUENCE = 4096, CONTEXT = 4 };
 
-/* In each of n - 1 steps of a layer's forward, and again of its backward, a GPU sends one block of keys and values of
- * 2 B each; in the backward also as many gradients. */
+/* In each of the n - 1 steps of a layer's forward and of its backward, a GPU sends one block of keys and values, 2 B
+ * each. In the backward it also sends as many gradients. */
 static void test_exchanged(void **state)
 {
     static const char *const attentions[] = {"ring", "all-gather"};

@@ -85,8 +85,8 @@ static void test_traffic(void **state)
     simulated_release(&ddp);
 }
 
-/* GPU 0 holds the states, its own pass and the outputs of all; the others a pass with its weights and gradients. All
- * that is taken is given back. */
+/* GPU 0 holds the states, the activations of its pass and the outputs of all. The others hold the activations of a
+ * pass, weights and gradients. All memory that is taken is freed. */
 static void test_memory(void **state)
 {
     static const char *const schedules[] = {"1f1b", "gpipe", "zb-h1"};

@@ -28,9 +28,10 @@ static double held(const struct simulated *simulated, enum memory_kind kind)
 }
 
 /* A GPU sends (n - 1) / n of its stage's weights in each gather, and as much of its gradients in each scatter. Under
- * 1F1B a rank that keeps weights from forward to backward gathers before each forward but those of the warm-up after
- * the first, and before each backward of the cool-down. One that keeps them from backward to forward gathers before the
- * forwards of the warm-up and the first after them, and before each backward but those of the cool-down. */
+ * 1F1B a rank may keep weights from a forward to the next backward. Then it gathers before the first forward, before
+ * each forward after the warm-up, and before each backward of the cool-down. A rank may also keep them from a backward
+ * to the next forward. Then it gathers before the forwards of the warm-up and the first forward after them, and before
+ * each backward ahead of the cool-down. */
 static void test_times(void **state)
 {
     enum { MICRO_BATCHES = 6 };

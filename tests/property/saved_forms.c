@@ -66,7 +66,7 @@ static void test_together(void **state)
         {"}\nstrategy: {tensor: 2}", 24, 2, true, false},
         {"}\nstrategy: {pipeline: 4, schedule: gpipe}", 6 * 4, 1, true, false},
         {", recompute: selective}\nstrategy: {data: 1}", 24, 1, false, false},
-        {", recompute: full}\nstrategy: {pipeline: 4}", 1, 1, true, true},     /* of the one that is computed again */
+        {", recompute: full}\nstrategy: {pipeline: 4}", 1, 1, true, true},     /* of the recomputed one */
     };
 
     for (size_t i = 0; i < COUNT(cases); i++) {

@@ -37,8 +37,8 @@ static void test_gradients_of_both_copies(void **state)
             }
 }
 
-/* ZeRO 1 divides the states of a stage among all of its holders, those of both copies. The reduce-scatter of gradients
- * and the gather of weights send the bytes of the all-reduce that they stand for. */
+/* ZeRO 1 divides the states of a stage among all of its holders, of both copies. The reduce-scatter of gradients and
+ * the gather of weights send the bytes of the all-reduce that they stand for. */
 static void test_states_of_both_copies(void **state)
 {
     static const char *const schedules[] = {"chimera", "dualpipe"};

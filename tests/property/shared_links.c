@@ -183,8 +183,8 @@ static void test_uplinks(void **state)
         }
 }
 
-/* Likewise of the sums of shares and weights under ZeRO 3: copies of the states on neighbouring nodes, so that those of
- * the same share are below different leaves and on nodes of their own. */
+/* The same for the sums of shares and weights under ZeRO 3. Copies of the states are on neighbouring nodes, so that the
+ * holders of one share are below different leaves, each on another node. */
 static void test_sharers_uplinks(void **state)
 {
     double seconds[2];

@@ -72,8 +72,8 @@ static void a_replica_works_as_alone(void **state)
     simulated_release(&both);
 }
 
-/* Boundaries and exchanges of a replica have the bytes of its own micro-batches: so all GPUs together send as many as with
- * equal shares. */
+/* Boundaries and exchanges of a replica have the bytes of its micro-batches. So all GPUs together send the same bytes
+ * as with equal shares. */
 static void bytes_are_conserved(void **state)
 {
     struct simulated equal, shares;

@@ -1,7 +1,7 @@
-/* Stragglers: whatever depends on a rank's own kernels takes the times of that rank's GPUs. */
+/* Stragglers: everything that depends on a rank's kernels takes the times of that rank's GPUs. */
 #include "simulated.h"
 
-/* Eight GPUs, and everything whose time depends on a rank's own kernels: exchanges that kernels hide, kernels around
+/* Eight GPUs, and everything whose time depends on a rank's kernels: exchanges that kernels hide, kernels around
  * exchanges, recomputations that begin in time, plans, and orders that follow from times. `alike`: all GPUs are members
  * of one group that exchanges inside works, so that one slow GPU makes all as slow. */
 static const struct slow_shape {
@@ -58,7 +58,7 @@ static double slow_time(const struct slow_shape *shape, const char *costs, const
     return time;
 }
 
-/* All GPUs are so many times as slow: as if all kernels ran at that speed. */
+/* All GPUs are slower by one factor: all kernels take that factor longer. */
 static void test_own_kernels(void **state)
 {
     (void)state;
@@ -89,7 +89,8 @@ static double forward_kernels(const struct stage_times *times)
     return seconds;
 }
 
-/* Stragglers change what layers cost, and not how many a stage has, which others decide by their times. */
+/* Stragglers change the times of layers. They do not change the number of layers of a stage, which the times of
+ * ordinary GPUs decide. */
 static void test_split_stays(void **state)
 {
     struct simulated runs[2];

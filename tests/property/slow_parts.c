@@ -12,9 +12,9 @@ static double time_of(const struct simulated *simulated)
     return simulated->run.metrics.iteration_time;
 }
 
-/* 1F1B on a free network with a straggler on one stage: the last one always has its next input in time; any other has
- * if it is so slow that its first forwards last until the first gradient comes. Then the iteration is what comes before
- * its first forward, its own works one after another, and what comes after its last backward. */
+/* 1F1B on a free network with a straggler on one stage. A straggler on the last stage always has its next input in
+ * time. On another stage it has so if its first forwards last until the first gradient comes. Then the iteration is the
+ * time before its first forward, its works one after another, and the time after its last backward. */
 static void test_pipeline(void **state)
 {
     enum { STAGES = 4, MICRO_BATCHES = 10 };
@@ -266,7 +266,7 @@ static void test_ring(void **state)
         }
 }
 
-/* The flows of a tensor group go through NICs of their own: one of them is slow, and the boundary waits for it. */
+/* The flows of a tensor group go through different NICs: one of them is slow, and the boundary waits for it. */
 static void test_flows(void **state)
 {
     (void)state;

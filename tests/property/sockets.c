@@ -4,7 +4,7 @@
 
 static const char *const engines[] = {"ideal", "simgrid"};
 
-/* A profile's own latencies are shorter than the links' here. */
+/* A profile's latencies are shorter than the links' here. */
 static const char cluster_format[] =
     "cluster:\n"
     "  gpus_per_node: 1\n"
@@ -98,7 +98,7 @@ static void phase(struct flow *flow, double seconds, double copy, double wire, d
         }
 }
 
-/* The stages of the backwards are those of the forwards from the other end. */
+/* The stages of backwards are numbered from the other end than the stages of forwards. */
 static double gpipe_seconds(double forward, double backward, double copy, double wire, double latency)
 {
     struct flow there = {0}, back = {0};
@@ -145,8 +145,8 @@ static void test_turns(void **state)
     }
 }
 
-/* NCCL supposes the latencies of its own model and the NIC's bandwidth, however long and slow the links are: small sums
- * of 16 by trees (8 hops), large ones by rings (30 hops), as on a fast network. */
+/* NCCL chooses by its model's latencies and the NIC's bandwidth, however long and slow the links are: small sums of 16
+ * by trees (8 hops), large ones by rings (30 hops), as on a fast network. */
 static void test_choices(void **state)
 {
     static const struct { double bytes, hops; const char *used; } sums[] = {

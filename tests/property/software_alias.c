@@ -26,7 +26,7 @@ static void loaded(const char *software, const char *more, struct scenario *scen
         fail_at(software, &err);
 }
 
-/* Its name, title and values are those of the file that it stands for. */
+/* An alias has the name, title and values of the file that it stands for. */
 static void test_alias(void **state)
 {
     struct scenario scenario, same;

@@ -1,5 +1,5 @@
-/* strategy.split: auto against all splits there are: none ends sooner. And on the demo, which has too many splits to
- * try them all, it finds what a schedule finds by placing the output layer beside the first stage (ZB-V). */
+/* strategy.split: auto against all possible splits: none ends sooner. The demo has too many splits to try all: there it
+ * is as fast as a schedule that places the output layer on the rank of the first stage (ZB-V). */
 #include "cache/cache.h"
 #include "emit/emit.h"
 #include "simulated.h"
@@ -8,7 +8,7 @@ enum { STAGES = 4, LAYERS = 12 };
 
 static struct cache cache;
 
-/* s an iteration on engine fast; `layers`, unless it is NULL, gets those of each stage. */
+/* s an iteration on engine fast; sets `layers`, unless it is NULL, to the layers of each stage. */
 static double seconds_with(const struct scenario *scenario, const char *set, int *layers)
 {
     return varied_seconds(scenario, &set, 1, layers);
@@ -202,7 +202,7 @@ static void test_demo(void **state)
     scenario_release(&demo);
 }
 
-/* A split is searched once, and it is the same with a cache as without one; another schedule has a split of its own. */
+/* A split is searched once, and it is the same with a cache and without one; another schedule has another split. */
 static void test_remembered(void **state)
 {
     struct scenario cached = {0}, plain = {0};

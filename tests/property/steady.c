@@ -162,7 +162,7 @@ static void test_shared_nodes(void **state)
     assert_true(8 * shorter > trials(SHARED));
 }
 
-/* Replicas of a pipeline on parts of two kinds, most of them each on one; some with shares of their own. */
+/* Replicas of a pipeline on parts of two kinds; most replicas are on one part, and some have unequal shares. */
 static char *mixed_replicas(uint64_t *seed)
 {
     int tensor = PICK_INT(seed, 1, 2, 4), data = PICK_INT(seed, 2, 2, 3, 4), pipeline = PICK_INT(seed, 1, 2, 4), count = 0;

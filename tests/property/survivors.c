@@ -1,5 +1,5 @@
-/* Elastic trainings that keep their work: by hand, by counting which losses are survived, by Daly's form, and against a
- * model of their own. */
+/* Elastic trainings that keep their work: by hand, by counting which losses are survived, by Daly's formula, and
+ * against a small model here. */
 #include "base/random.h"
 #include "train/closed_form.h"
 #include "trained.h"
@@ -53,7 +53,7 @@ static void check_sums(const struct trained *trained)
 }
 
 /* 20 steps and a stall take 61 s, on 2 or 3 nodes 121 s. A node is lost at 1001 s, 25 s after the 16th checkpoint: the
- * step under way loses 1 s. 14 s later the training goes on at clock 1000, at a pace of 61/121. At 2000 s, clock
+ * step under way loses 1 s. 14 s later the training goes on at clock 1000, at 61/121 of the speed. At 2000 s, clock
  * 1496.57, the node is back: the step ends at clock 1464 + 33 = 1497, and 4 s later 4 nodes do the rest. */
 static void test_step_is_lost(void **state)
 {
@@ -118,7 +118,7 @@ static void test_hole(void **state)
         assert_true(trial->losses[LOSS_WORK] == 0 && fabs(trial->losses[LOSS_INITIALISATION] - 8) < 1e-9);
         assert_true(fabs(trial->wall - (5014 + (ends - clock) * slow + 4 + (1000 * step - ends) * 1.1)) < 1e-5);
         assert_true(fabs(trial->losses[LOSS_REDUNDANT] - 100 * step) < 1e-5);
-        /* 4 GPUs until the loss is found and again from the end of that step on, else 3 */
+        /* 4 GPUs until the loss is found and from the end of that step on, 3 in between */
         assert_true(fabs(trial->gpu_seconds - (4 * trial->wall - (4 + (ends - clock) * slow))) < 1e-4);
     }
     trained_release(&trained);
@@ -199,9 +199,9 @@ static void test_keeps(void **state)
     }
 }
 
-/* A node that comes back for less time than it takes to join is not taken by whoever knows that: 2 of 4 nodes train
- * then, and a loss hits them in half of the cases, where it takes the others' detection and pause each time, and that
- * of joining. */
+/* With foresight a training does not take a node that comes back for less time than joining takes. Then 2 of 4 nodes
+ * train, and a loss hits them in half of the cases. Without foresight each loss costs detection and pause, and each
+ * return the pause of joining. */
 static void test_foresight(void **state)
 {
     static const char rows[] = "time_s,change\n0,4\n500,-1\n1000,1\n1010,-1\n2000,1\n2010,-1\n3000,1\n";
@@ -248,9 +248,9 @@ static void test_rates(void **state)
     trained_release(&trained);
 }
 
-/* The share of its speed that a ring of 4 nodes has, in a model of its own: nodes fail each 20 h, each alone, and are
- * back 2.5 h later; with a hole it goes at `slow`; when two neighbours are holes it stands. All holes are filled at
- * once, when all nodes are back; those that wait for that do not fail. */
+/* The mean speed of a ring of 4 nodes, as a share of its full speed, in a small model. Each node fails alone, every 20
+ * h, and is back 2.5 h later. With a hole the ring runs at `slow`; when two neighbours are holes it stands. All holes
+ * are filled at once, when all nodes are back; nodes that wait for that do not fail. */
 static double ring_speed(double slow, double hours, uint64_t seed)
 {
     double back[4] = {0}, now = 0, done = 0;

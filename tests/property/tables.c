@@ -49,7 +49,7 @@ static void check_breakdown(const struct result *result)
                    result_number(result, "bubble_fraction") * result_number(result, "iteration_time_s"));
 }
 
-/* Every window adds up to 1; those of the window that is measured add up to the breakdown. */
+/* The shares of every window add up to 1; the shares of the measured window are the breakdown. */
 static void check_utilization(const struct result *result)
 {
     struct table_file file = table_read(result->dir, "utilization.tsv");
@@ -88,8 +88,8 @@ static const struct { const char *kind, *key; } computed[] = {
     {"backward-weight", "backward_weight"}, {"recompute", "recompute"}, {"update", "update"}, {"pack", "pack"},
 };
 
-/* The compute lanes of the mean rank: each kind without its communication is the breakdown's; what is left of the time
- * is waiting, which the breakdown has as bubble, offload and the rest of its communication. */
+/* The compute lanes of the mean rank. Each kind of work, without its communication, has the breakdown's time. The rest
+ * of the time is waiting; the breakdown divides it into bubble, offload and the rest of communication. */
 static void check_spans(const struct result *result)
 {
     struct table_file file = table_read(result->dir, "spans.tsv");
@@ -160,7 +160,7 @@ static void check_causes(const struct result *result, const struct table_file *f
     free(rows);
 }
 
-/* A span's group has its rank and its peer; what a rank sends to a peer it sends from a lane of its own. */
+/* A span's group has its rank and its peer. A rank sends to a peer from one of its own lanes. */
 static void check_exchanges(const struct result *result)
 {
     struct table_file file = table_read(result->dir, "spans.tsv"), groups = table_read(result->dir, "groups.tsv");

@@ -131,8 +131,8 @@ static void test_closed_form(void **state)
     }
 }
 
-/* What slices keep adds up to what a whole micro-batch keeps, and so do FLOPs, of which scores that a mask hides are a part. A
- * slice that sees so many slices before it computes so many times its own scores on top. */
+/* The activations that slices keep add up to those of a whole micro-batch, and so do FLOPs. These count scores that a
+ * mask hides. A slice with k slices before it computes k times its own scores in addition. */
 static void test_sums(void **state)
 {
     static const char *const models[] = {"", ", flash_attention: true", ", kv_heads: 2, mlp: swiglu, norm: rmsnorm, positions: 0"};
@@ -149,7 +149,7 @@ static void test_sums(void **state)
         for (int k = 0; k < 8; k++)
             activation += slice_of(&sliced, k).stages[1].activation;
         expect_near("mean", 8 * sliced.workload.stages[1].activation, activation, sliced.text);
-        if (i == 1)                      /* without stored scores, of which slices store those of no later key */
+        if (i == 1)                      /* without stored scores: slices store no scores of later keys */
             expect_near("activations", activation, whole.workload.stages[1].activation, sliced.text);
         else
             assert_true(activation < whole.workload.stages[1].activation);

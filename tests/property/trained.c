@@ -292,7 +292,7 @@ static void test_events(void **state)
     trained_release(&trained);
 }
 
-/* The mean of times that follow a Weibull distribution is that of the exponential one. */
+/* Times of a Weibull distribution have the same mean as times of the exponential one. */
 static void test_random_failures(void **state)
 {
     static const double shapes[] = {0.5, 0.7, 1, 2};

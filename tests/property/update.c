@@ -1,5 +1,5 @@
-/* What gradients cost beside the products that make them: adding a micro-batch's to the batch's, and all the passes of
- * an update, by their bytes on the roofline. */
+/* The cost of gradients in addition to the products that compute them: the sum of a micro-batch's with the batch's, and
+ * all passes of an update, by their bytes on the roofline. */
 #include "simulated.h"
 
 static void load_with(struct simulated *simulated, const char *memory, const char *strategy, int micro_batches,
@@ -90,8 +90,8 @@ static double weight_seconds(const char *memory, const char *strategy, int micro
     return seconds;
 }
 
-/* One more kernel in each of the two blocks, the embedding and the output layer's norm (its weights are tied, and no
- * parameters of its own). */
+/* One more kernel in each of the two blocks, in the embedding, and in the norm of the output layer, whose weights are
+ * tied. */
 static void accumulation(void **state)
 {
     static const struct { const char *precision, *more, *strategy; int micro_batches; double bytes, share; } cases[] = {

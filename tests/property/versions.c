@@ -41,8 +41,9 @@ static void test_double_buffered(void **state)
         }
 }
 
-/* PipeDream: as many as there are minibatches in flight, in the format that computes (its runtime/optimizer.py clones
- * the modules' states); with vertical_sync as many more on later ranks as the input stage is behind them. */
+/* PipeDream: one version of the weights for each minibatch in flight, in the format of the kernels (its
+ * runtime/optimizer.py clones the modules' states). With vertical_sync later ranks hold more: one for each minibatch
+ * that the input stage is behind them. */
 static void test_stashed(void **state)
 {
     static const struct { const char *strategy; int versions[STAGES]; } cases[] = {

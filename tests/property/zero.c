@@ -86,8 +86,9 @@ static void test_memory(void **state)
         }
 }
 
-/* FSDP: whole are two blocks and all outside of them, their weights and as many gradients; of a rank at both ends of a
- * V the embedding and the output layer. Without blocks that are told apart two neighbouring layers. */
+/* FSDP holds two blocks and all outside of blocks whole: their weights and as many gradients. A rank at both ends of a
+ * V also holds the embedding and the output layer whole. A model without named blocks has two neighbouring layers
+ * whole. */
 static void test_whole(void **state)
 {
     const double h = 64, outside = 1000 * h + 32 * h + 2 * h, block = 12 * h * h + 13 * h;
@@ -140,8 +141,8 @@ static void test_published_memory(void **state)
     }
 }
 
-/* Every second of a rank is somewhere, whatever is gathered when; compute is that of the stages; the engines agree
- * where nothing contends, and a stage of ZeRO never computes other kernels. */
+/* Every second of a rank is in the breakdown, whichever way weights are gathered. Compute is the stages' seconds. The
+ * engines agree where nothing contends. A stage of ZeRO never changes the kernels. */
 static void test_seconds(void **state)
 {
     (void)state;
@@ -172,8 +173,8 @@ static void test_seconds(void **state)
         }
 }
 
-/* One micro-batch under ZeRO 3 where communication is everything: the gathers of the forward, then those of the
- * backward and its scatters, one after another on one stream. */
+/* One micro-batch under ZeRO 3 where communication is everything: the gathers of the forward, then the gathers and
+ * scatters of the backward, one after another on one stream. */
 static void test_stream(void **state)
 {
     struct simulated simulated;
@@ -334,8 +335,8 @@ static void test_server_updates(void **state)
     simulated_release(&simulated);
 }
 
-/* FSDP's notes: activation checkpointing adds no communication, as a layer is computed again right before its backward.
- * The seconds are those of the stage all the same. */
+/* FSDP's notes: activation checkpointing adds no communication, as a layer is recomputed right before its backward. The
+ * seconds are the stage's all the same. */
 static void test_recomputation(void **state)
 {
     static const char *const policies[] = {"none", "full"};

@@ -26,8 +26,8 @@ static int count_of(const struct simulated *simulated, enum op_what what)
     return count;
 }
 
-/* The large tensors: the embedding, a block's four products, the output layer. A block's parameters are all but those
- * of the embedding and the output layer. */
+/* The large tensors: the embedding, a block's four products, the output layer. A block's parameters are all parameters
+ * without the embedding's and the output layer's. */
 static void check(const char *recompute, const char *engine)
 {
     bool full = !strcmp(recompute, "full");
@@ -58,7 +58,7 @@ static void check(const char *recompute, const char *engine)
 
     assert_true(kept.run.metrics.iteration_time >= whole.run.metrics.iteration_time);
     assert_true(given.run.metrics.iteration_time >= kept.run.metrics.iteration_time * (1 - 1e-9));
-    /* one tensor at a time: that of an up or down product, with the small ones behind it */
+    /* one tensor at a time: the tensor of an up or down product, with the small ones behind it */
     assert_true(third->memory.bytes[MEMORY_GATHERED] >= 2.0 * 4 * WIDTH * WIDTH);
     assert_true(third->memory.bytes[MEMORY_GATHERED] <= 1.01 * 2 * 4 * WIDTH * WIDTH);
     assert_true(third->memory.bytes[MEMORY_GATHERED] <= other->memory.bytes[MEMORY_GATHERED]);
@@ -100,7 +100,8 @@ static void test_ahead(void **state)
     }
 }
 
-/* A tied embedding is whole through a whole work: it is gathered once a work, first, and held beside each tensor. */
+/* A tied embedding stays whole during a work: it is gathered once a work, first, and held in addition to each
+ * tensor. */
 static void test_tied(void **state)
 {
     const double embedding = (double)VOCABULARY * WIDTH, product = 4.0 * WIDTH * WIDTH;

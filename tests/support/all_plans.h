@@ -1,11 +1,12 @@
-/* Every plan of a short chain: layers saved, or saved selective, or computed again in any nesting of segments, and what
- * the first forward leaves on the GPU or in host memory. */
+/* Every plan of a short chain: each layer is saved, saved selectively, or recomputed in any nesting of segments; the
+ * first forward leaves its tensors on the GPU or in host memory. */
 #ifndef DTSIM_TEST_ALL_PLANS_H
 #define DTSIM_TEST_ALL_PLANS_H
 
 #include "recompute/chain.h"
 
-/* The choices that made a plan, each of so many; the next plan differs in the last one that may. */
+/* The choices that made a plan, and the number of alternatives of each. The next plan differs in the last choice that
+ * can still change. */
 struct tape { int value[64], of[64]; size_t used, count; };
 
 static inline int choose(struct tape *tape, int of)
@@ -39,7 +40,7 @@ static inline void add_step(const struct maker *maker, struct chain_step step)
     maker->plan->steps[maker->plan->nsteps++] = step;
 }
 
-/* The layer behind those that s saves or leaves to be computed again, up to t (of a segment: not all of it). */
+/* The layer behind those that s saves or leaves to be recomputed, up to t (of a segment: not all of it). */
 static inline size_t next_of(const struct maker *maker, size_t s, size_t t, bool *saves, bool *selective)
 {
     bool may_selective = maker->layers[s].recompute > 0 && !maker->layers[s].keep;

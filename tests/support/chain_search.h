@@ -12,7 +12,7 @@ struct search {
     const struct chain_layer *layers;
     int n;
     double memory;
-    double part[SHORT];      /* B of a layer that its backward computes again: `saved` is without it */
+    double part[SHORT];      /* B of a layer that its backward recomputes: `saved` is without it */
     double least[STATES];
     bool settled[STATES];
 };

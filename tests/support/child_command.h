@@ -1,4 +1,4 @@
-/* child_command: commands in processes of their own, by which a test sees a crash. */
+/* child_command: commands in child processes, so that a test sees a crash. */
 #ifndef DTSIM_CHILD_COMMAND_H
 #define DTSIM_CHILD_COMMAND_H
 

@@ -1,4 +1,4 @@
-/* What the tests of platforms and clusters share: files in a folder of their own, clusters loaded from text. */
+/* Helpers of the tests of platforms and clusters: files in a new folder, clusters loaded from text. */
 #ifndef DTSIM_TEST_CLUSTER_FILES_H
 #define DTSIM_TEST_CLUSTER_FILES_H
 

@@ -7,16 +7,16 @@
 /* "[{name: a, KEYS, nodes: 1}, {name: b, KEYS, nodes: REST}]": the scenario's cluster in two parts. */
 static inline char *in_parts(struct arena *arena, const struct scenario *scenario)
 {
-    const struct node *said = node_get(scenario->node, "cluster");
+    const struct node *given = node_get(scenario->node, "cluster");
     struct node *keys = node_mapping(arena);
     int nodes = scenario->cluster.nodes;
     const char *text;
 
-    if (said->kind == NODE_SCALAR)
-        node_put(arena, keys, "platform", node_scalar(arena, said->text, said->quoted));
-    for (size_t i = 0; said->kind == NODE_MAPPING && i < said->count; i++)
-        if (strcmp(said->keys[i], "nodes"))
-            node_put(arena, keys, said->keys[i], said->items[i]);
+    if (given->kind == NODE_SCALAR)
+        node_put(arena, keys, "platform", node_scalar(arena, given->text, given->quoted));
+    for (size_t i = 0; given->kind == NODE_MAPPING && i < given->count; i++)
+        if (strcmp(given->keys[i], "nodes"))
+            node_put(arena, keys, given->keys[i], given->items[i]);
     text = node_flow(arena, keys);
     text = arena_strndup(arena, text + 1, strlen(text) - 2);         /* without the braces */
     return arena_printf(arena, "cluster={parts: [{name: a, %s, nodes: 1}, {name: b, %s, nodes: %d}]}", text, text,

@@ -4,9 +4,10 @@
 
 #include "simulated.h"
 
-/* Seconds of all-to-alls that show on rank 0, where one takes `each` seconds and keeps `share` of the GPU from kernels
- * beside it: of a cell alone all of them, of overlapped ones what outlasts their kernels, or what these lose. Counts
- * the overlapped cells whose all-to-alls outlast their kernels, and those whose do not. */
+/* Exposed seconds of all-to-alls on rank 0. One takes `each` seconds, and takes `share` of the GPU from kernels that
+ * overlap with it. A cell alone exposes all of its seconds. Overlapped cells expose the seconds beyond their kernels,
+ * or the seconds that these kernels lose. Counts the overlapped cells whose all-to-alls last longer than their kernels,
+ * and the others. */
 static inline double shown_all_to_alls(const struct simulated *simulated, double each, double share, int *shown,
                                        int *hidden)
 {

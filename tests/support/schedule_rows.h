@@ -86,7 +86,7 @@ static inline int most_in_flight(const struct row *row)
 /* When a stage's forward or backward (its first half) of a micro-batch ended, -1 before that. */
 struct ends { double *forward, *backward; };
 
-/* When a cell may begin: -1 while that is not known. Stage s + 1 stands on the next rank, or on the first again. */
+/* When a cell may begin; -1: not known yet. Stage s + 1 is on the next rank; the first rank follows the last. */
 static inline double cell_ready(const struct ends *ends, const struct plan *plan, int stage, struct work work,
                                 double communication)
 {
@@ -168,7 +168,7 @@ static inline bool read_degrees(const char *text, struct plan *plan, int *group)
     return true;
 }
 
-/* Orders as files beside the repository, "<peer>_<schedule>_p<ranks>[_v<chunks>]_m<micro-batches>[_g<group>].csv": the
+/* Orders as files next to the repository, "<peer>_<schedule>_p<ranks>[_v<chunks>]_m<micro-batches>[_g<group>].csv": the
  * peers' schedules that `of` knows are compared. Returns how many. */
 typedef const struct schedule *schedule_of_peer(const char *peer, int group, struct plan *plan);
 static inline int expect_orders_of_folder(schedule_of_peer *of)

@@ -41,21 +41,21 @@ static inline void move_delegated(struct node *part, const struct table *table, 
         part->count = left;
 }
 
-/* Tests are of mechanics, which no framework's habits are to change: a text that names no software has none. They may
- * write what software decides beside the keys that it goes with: `strategy: {data: 8, bucket: 1 MB}`. */
+/* Tests are about mechanics, which must not change with a framework: a text that names no software has none. A test may
+ * write a key of software among other keys: `strategy: {data: 8, bucket: 1 MB}`. */
 static inline void settle_software(struct node *root, struct arena *arena)
 {
     const struct { const char *path; const struct table *table; } parts[] = {
         {"model.transformer", &transformer_table}, {"model.with", &transformer_table}, {"strategy", &strategy_table},
         {"memory", &memory_table}, {"memory.recompute", &recompute_table}, {"costs", &costs_table},
     };
-    struct node *said = node_get(root, "software"), *software = node_mapping(arena);
+    struct node *given = node_get(root, "software"), *software = node_mapping(arena);
 
-    software->loc = said ? said->loc : root->loc;
-    if (!said || said->kind == NODE_SCALAR)
-        node_put(arena, software, "like", said ? said : node_scalar(arena, "none", false));
-    for (size_t i = 0; said && said->kind == NODE_MAPPING && i < said->count; i++)
-        node_put(arena, software, said->keys[i], said->items[i]);
+    software->loc = given ? given->loc : root->loc;
+    if (!given || given->kind == NODE_SCALAR)
+        node_put(arena, software, "like", given ? given : node_scalar(arena, "none", false));
+    for (size_t i = 0; given && given->kind == NODE_MAPPING && i < given->count; i++)
+        node_put(arena, software, given->keys[i], given->items[i]);
     for (size_t i = 0; i < COUNT(parts); i++)
         move_delegated(node_at(root, parts[i].path), parts[i].table, arena, software);
     node_put(arena, root, "software", software);
@@ -133,7 +133,7 @@ static inline const struct workload *simulated_workload(struct simulated *simula
     return &simulated->workload;
 }
 
-/* Simulates what has been loaded, as the command does. */
+/* Simulates the scenario that was loaded, as the command does. */
 static inline int simulated_run(struct simulated *simulated, struct error *err)
 {
     return workload_init_advised(&simulated->workload, &simulated->scenario, err) ||
@@ -163,8 +163,8 @@ static inline void simulated_release(struct simulated *simulated)
     free(simulated->text);
 }
 
-/* s an iteration of the scenario with these settings, on engine fast; `layers`, unless it is NULL, gets those of each
- * stage. */
+/* s an iteration of the scenario with these settings, on engine fast; sets `layers`, unless it is NULL, to the layers
+ * of each stage. */
 static inline double varied_seconds(const struct scenario *scenario, const char *const *sets, size_t nsets, int *layers)
 {
     struct scenario varied = {0};

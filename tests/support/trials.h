@@ -9,8 +9,8 @@
 
 #include "base/base.h"
 
-/* One of so many cases is tried: 1 where DTSIM_TESTS is "all", else 4, and 16 under the sanitizers, which look for
- * errors of memory in code that few cases reach as well as many. */
+/* A test tries one of this number of cases: 1 where DTSIM_TESTS is "all", else 4, and 16 under the sanitizers: few
+ * cases reach the code in which these look for errors of memory. */
 static inline int one_in(void)
 {
     const char *tests = getenv("DTSIM_TESTS");

@@ -1,4 +1,4 @@
-/* unequal_ranks: a scenario whose pipeline ranks have degrees of their own. */
+/* unequal_ranks: a scenario whose pipeline ranks have unequal degrees. */
 #ifndef DTSIM_TEST_UNEQUAL_RANKS_H
 #define DTSIM_TEST_UNEQUAL_RANKS_H
 

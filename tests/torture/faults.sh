@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # For malloc.sh and syscall.sh, which source this: every n-th call of some kinds fails, in five commands (sqlite.org/
-# testing.html, "I/O error testing"). Each must end with an error that a message tells, or, where the call was none that
-# mattered, with the same bytes as without a fault. Never a signal, a hang, or half a file under a final name.
-#   DTSIM LIBRARY [TRIES]    at most so many tries a command and kind, spread evenly; 0: every call
+# testing.html, "I/O error testing"). Each must end with an error and a message, or, where the call did not
+# matter, with the same bytes as without a fault. Never a signal, a hang, or half a file under a final name.
+#   DTSIM LIBRARY [TRIES]    tries of a command and kind at most, spread evenly; 0: every call
 set -u
 dtsim=$(realpath "$1") library=$(realpath "$2") most=${3:-0}
 here=$(realpath "$(dirname "$0")/../..")

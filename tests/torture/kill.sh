@@ -26,8 +26,9 @@ words_of() # COMMAND a|b PATH
     esac
 }
 
-# Whether the place holds nothing, or the whole of a or b, whatever hidden files stand beside it. A folder without result.json is
-# none: its readers refuse it. Nor is a chart without its picture, which goes first and comes last.
+# Whether the place holds nothing, or the whole of a or b; hidden files next to it do not count. A folder without
+# result.json counts as nothing: its readers refuse it. So does a chart without its picture, which is removed first and
+# written last.
 whole_or_none()
 {
     [ -d place/c ] && [ ! -e place/c/result.json ] && return 0

@@ -68,7 +68,7 @@ static inline const char *number_text(struct arena *arena, size_t shape, const s
     return arena_strdup(arena, unit_format(field->unit, value, text, sizeof text));
 }
 
-/* The mutant in the place of `own`; NULL where it is the same, or makes no sense there. */
+/* The mutant that replaces `own`; NULL where it is the same, or makes no sense there. */
 static inline struct node *mutant_node(struct arena *arena, size_t m, const struct node *own, const struct field *field)
 {
     char huge[HUGE_LENGTH + 1], *unit = NULL;

@@ -16,8 +16,8 @@ enum { SECONDS = 30 };           /* that one command may take */
 
 /* In shared memory: a process tries the mutants, and the next one goes on where it ended. */
 struct progress_of_trials {
-    size_t number, files;        /* of the mutant that is tried; files that were read, */
-    size_t keys, numbers;        /* and keys of tables, of which so many are numbers */
+    size_t number, files;        /* of the mutant that is tried; files that were read */
+    size_t keys, numbers;        /* keys of tables that were tried; those that are numbers */
     size_t tried, refused, accepted, silent, wrong;
     char what[4096];
 };
@@ -32,7 +32,7 @@ struct trial {
 };
 
 /* Runs the entrance's command on the changed file; what it prints goes into files. */
-static int run_command(const struct trial *trial, long *said)
+static int run_command(const struct trial *trial, long *written)
 {
     int code;
 
@@ -41,7 +41,7 @@ static int run_command(const struct trial *trial, long *said)
     alarm(SECONDS);
     code = entrance_run(trial->entrance, BUDGET);
     alarm(0);
-    *said = ftell(stderr);
+    *written = ftell(stderr);
     return code;
 }
 
@@ -55,18 +55,18 @@ static bool is_due(struct trial *trial)
 static void try_file(struct trial *trial, const char *key, const char *mutant, bool silent)
 {
     struct progress_of_trials *shared = trial->shared;
-    long said;
+    long written;
     int code;
 
     shared->number = trial->number;
     snprintf(shared->what, sizeof shared->what, "%s: %s: %.40s", trial->path, key, mutant);
     shared->tried++;
-    code = run_command(trial, &said);
+    code = run_command(trial, &written);
     if (code == EXIT_OK && trial->log)
         fprintf(trial->log, "%s\t%s\t%.40s\n", trial->path, key, mutant), fflush(trial->log);
-    if (code < 0 || code > EXIT_STOPPED || code == EXIT_UNEXPECTED || (code && said <= 0 && ftell(stdout) <= 0)) {
+    if (code < 0 || code > EXIT_STOPPED || code == EXIT_UNEXPECTED || (code && written <= 0 && ftell(stdout) <= 0)) {
         shared->wrong++;
-        fprintf(trial->out, "exit code %d%s: %s\n", code, said > 0 ? "" : " without a message", shared->what);
+        fprintf(trial->out, "exit code %d%s: %s\n", code, written > 0 ? "" : " without a message", shared->what);
     } else if (code == EXIT_OK && silent) {
         shared->silent++;
         fprintf(trial->out, "taken silently: %s\n", shared->what);
@@ -276,7 +276,8 @@ static void mutate_files(struct trial *trial)
     arena_release(&arena);
 }
 
-/* A process of its own for each entrance; one that ends early is told, and the next one goes on behind. */
+/* Tries an entrance in a child process. If that ends early, this is reported, and the next process goes on after its
+ * mutant. */
 static void try_entrance(const struct entrance *entrance, struct trial *trial)
 {
     for (bool ended = false; !ended;) {
@@ -284,7 +285,7 @@ static void try_entrance(const struct entrance *entrance, struct trial *trial)
         int status;
 
         if (!pid) {
-            if (!freopen("/dev/null", "rb", stdin) || !freopen("printed", "wb", stdout) || !freopen("said", "wb", stderr))
+            if (!freopen("/dev/null", "rb", stdin) || !freopen("printed", "wb", stdout) || !freopen("errors", "wb", stderr))
                 _exit(99);
             trial->entrance = entrance;
             mutate_files(trial);

@@ -28,7 +28,7 @@ def call(*command, code=0):
 
 
 def decode(proto, message, data):
-    """protoc, with the .proto beside this file: it prints fields that this does not have by number."""
+    """protoc, with the .proto next to this file: it prints fields that this does not have by number."""
     try:
         done = subprocess.run(["protoc", f"--proto_path={HERE}", f"--decode={message}", proto], input=data,
                               stdout=subprocess.PIPE, check=True)

@@ -5,7 +5,8 @@
 struct rule {
     const char *files;               /* a path's beginning, below the sources */
     const char *except;              /* of these names (between spaces), or NULL */
-    const char *may;                 /* beginnings of own headers it may include (between spaces), or NULL: any */
+    const char *may;                 /* beginnings of this program's headers it may include (between spaces), or NULL:
+                                      * any */
     const char *may_not;             /* beginnings of headers it must not include (between spaces), or NULL */
 };
 
@@ -64,8 +65,8 @@ static int floor_of(const char *path)
     return -1;
 }
 
-/* A file of sim/ includes what stands in its own folder or above it, by folder and name; private headers are of their
- * own folder. The two lists of strategies are the exception, as they stand for all schedules and collectives. */
+/* A file of sim/ includes files of its folder or of folders above, by folder and name; private headers only of its
+ * folder. The two lists of strategies are the exception, as they stand for all schedules and collectives. */
 static void check_floor(const char *path, const char *header)
 {
     int own = floor_of(path + strlen("sim/")), other = floor_of(header);
@@ -87,10 +88,10 @@ static void check_floor(const char *path, const char *header)
 
 static void check_include(const struct rule *rule, const char *path, const char *header, bool own)
 {
-    char beside[512];
+    char strategies[512];
 
-    snprintf(beside, sizeof beside, "%s/strategies/%s", DTSIM_SOURCE_DIR, header);
-    if (own && !strncmp(path, "strategies/", 11) && access(beside, F_OK) == 0)
+    snprintf(strategies, sizeof strategies, "%s/strategies/%s", DTSIM_SOURCE_DIR, header);
+    if (own && !strncmp(path, "strategies/", 11) && access(strategies, F_OK) == 0)
         return;
     if (listed(rule->may_not, header) || (own && rule->may && !listed(rule->may, header)))
         fail_msg("%s includes %s; the rule is: %s%s%s%s", path, header, rule->may ? "only" : "",
@@ -193,8 +194,7 @@ static void test_includes(void **state)
     each_source(check_file);
 }
 
-/* A schedule or a collective is named by its own file and by its line of list.h, by nobody else; but an all-reduce
- * names its halves. */
+/* Only its own file and its line of list.h name a schedule or a collective; but an all-reduce names its halves. */
 static const char *const symbols[] = {
 #define SCHEDULE(name) "schedule_" #name,
 #include "strategies/list.h"

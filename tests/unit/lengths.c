@@ -4,7 +4,7 @@
 /* A function that takes many things takes parts of a few: so few functions of sim/ have MANY parameters or more.
  * One of them is of the HTTP library's kind. */
 enum { MANY = 8, MOST_WITH_MANY = 5 };
-static struct many { int count; char said[2048]; } with_many;
+static struct many { int count; char names[2048]; } with_many;
 
 /* Skips a comment or a string, if one begins here. */
 static const char *skip_aside(const char *at)
@@ -23,8 +23,8 @@ static const char *skip_aside(const char *at)
     return *at ? at + 1 : at;
 }
 
-/* Counts the parameters of the list that begins after `at`, those of functions among them as one each; sets *end to
- * what follows the list. */
+/* Counts the parameters of the list that begins after `at`; a parameter that is a function counts as one. Sets *end to
+ * the text behind the list. */
 static int count_parameters(const char *at, const char **end)
 {
     int depth = 1, count = 1;
@@ -60,10 +60,10 @@ static void count_definitions(const char *path, const char *text)
             while (*end == ' ' || *end == '\n')
                 end++;
             if (name && *end == '{' && count >= MANY) {
-                size_t used = strlen(with_many.said);
+                size_t used = strlen(with_many.names);
 
                 with_many.count++;
-                snprintf(with_many.said + used, sizeof with_many.said - used, "\n%s: %.*s has %d", path,
+                snprintf(with_many.names + used, sizeof with_many.names - used, "\n%s: %.*s has %d", path,
                          (int)strcspn(name, "("), name, count);
             }
             at = end;
@@ -90,14 +90,14 @@ static void test_parameters(void **state)
     }
     if (with_many.count > MOST_WITH_MANY)
         fail_msg("%d functions have %d parameters or more; expected at most %d: pass what belongs together as a "
-                 "value%s", with_many.count, MANY, MOST_WITH_MANY, with_many.said);
+                 "value%s", with_many.count, MANY, MOST_WITH_MANY, with_many.names);
     count_definitions("text", "int few(int a)\n{\n    many(a, a, a, a, a, a, a, a);\n}\n"
                               "int many(int a, int b, int c, int d, int e, int f, int g, int h)\n{\n}\n");
-    assert_non_null(strstr(with_many.said, "text: many has 8"));
-    assert_null(strstr(with_many.said, "few"));
+    assert_non_null(strstr(with_many.names, "text: many has 8"));
+    assert_null(strstr(with_many.names, "few"));
 }
 
-/* A file has at most so many lines besides its includes, a function at most so many with its braces. */
+/* Lines of a file besides its includes, and of a function with its braces, are at most the limits above. */
 enum { MOST_LINES = 400, MOST_OF_A_FUNCTION = 60 };
 
 /* Functions begin and end with braces in the first column. */

@@ -136,7 +136,7 @@ def every_field(browser, base):
 
 
 def wrong_input(browser, base):
-    """A value that is wrong is said at its field; what is not possible with its rule and a change that helps."""
+    """A wrong value is reported at its field; an impossible combination with its rule and a change that helps."""
     goes_to(browser, "#tour=06-3d")
     put(browser, "field-strategy-tensor", "3")
     text = browser.wait("return document.querySelector('.refused')?.textContent")

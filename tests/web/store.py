@@ -126,7 +126,7 @@ def check_validated(browser, root):
 
 
 def check_plan(browser, root):
-    """The order is that of 'plan' itself, counts add up, and the scenario of the second row takes as long as its row says."""
+    """The order is that of 'plan', counts add up, and the scenario of the second row takes as long as its row says."""
     folder = os.path.join(root, "plan")
     page = os.path.join(folder, "report.html")
     found = json.loads(call(DTSIM, "plan", "scenarios/first.yaml", "--set", "strategy.tensor=2,4,32", "--set", "strategy.pipeline=1,2,4",

@@ -62,7 +62,7 @@ static void each_case_has_its_reasons(void **state)
     }
 }
 
-/* A text of its own for each reason, and none beyond. */
+/* Each reason has a text, no two the same, and there is no further text. */
 static void each_reason_has_a_text(void **state)
 {
     size_t count = 0;

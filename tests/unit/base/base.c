@@ -54,7 +54,7 @@ static void test_the_same_error_is_held_once(void **state)
     error_add(&err, EXIT_INPUT, (struct loc){"a.yaml", 1, 2}, "x");
     error_add(&err, EXIT_INPUT, (struct loc){"b.yaml", 1, 1}, "x");
     assert_int_equal(err.count, 3);
-    strcpy(name, "gone..");     /* the file's name is the error's own */
+    strcpy(name, "gone..");     /* the error holds a copy of the file's name */
     ASSERT_PRINTED(&err, "a.yaml:1:1: error: x\na.yaml:1:2: error: x\nb.yaml:1:1: error: x\n");
     error_release(&err);
 }

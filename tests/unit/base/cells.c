@@ -1,4 +1,4 @@
-/* cells: lines are what printf would have written, however many there are and whatever has been written before. */
+/* cells: lines are the same as printf's, whatever their number and whatever was written before. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 #include <limits.h>
 #include <math.h>
 
-/* Few values, so that each comes again; among them 0 with both signs and others that differ in one bit. */
+/* Few values, so that each comes several times; among them 0 with both signs and values that differ in one bit. */
 static double number(uint64_t i)
 {
     static const double special[] = {0, -0.0, INFINITY, -INFINITY, 1e300, 5e-324, 0.1, 0.1 + 1e-17};

@@ -1,4 +1,5 @@
-/* units: what is read, what is refused and how it is said, and that everything written reads back bit for bit. */
+/* units: which texts are read, which are refused and with which message, and that every written text reads back bit for
+ * bit. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

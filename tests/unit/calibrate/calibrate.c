@@ -1,4 +1,4 @@
-/* calibrate: fits of samples that were made from known parameters find these, and tell their own error. */
+/* calibrate: fits of samples that were made from known parameters find these, and report their error. */
 #include <stdlib.h>
 
 #include "calibrated.h"
@@ -71,8 +71,8 @@ static void parameters_come_back(void **state)
     arena_release(&arena);
 }
 
-/* 5 % of noise and every twentieth sample three times too slow: the rates are found all the same, and the error on what
- * was not seen is that of the noise. */
+/* With 5 % of noise and every twentieth sample three times too slow the rates are found all the same. The error on
+ * held-out samples is the noise's. */
 static void noise_and_outliers(void **state)
 {
     (void)state;
@@ -256,8 +256,8 @@ static void add_batched(struct samples *samples, const struct matmul_fit *many)
     }
 }
 
-/* Batched products that the parameters of single ones predict share their record; others get one of their own, and a
- * kernel is timed by that of its batch, or of the nearest. */
+/* Batched products share the record of single ones if that predicts them; else they get a second record. A kernel is
+ * timed by the record of its batch size, or of the nearest. */
 static void single_and_batched(void **state)
 {
     (void)state;
@@ -295,7 +295,7 @@ static void single_and_batched(void **state)
     }
 }
 
-/* Written and read again it is the same, and so are the times of kernels. */
+/* A profile that is written and read back is the same, and so are the times of kernels. */
 static void round_trip(void **state)
 {
     (void)state;

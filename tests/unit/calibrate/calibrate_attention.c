@@ -44,7 +44,8 @@ static void attention_and_memory(void **state)
     arena_release(&arena);
 }
 
-/* Attention of few shapes with one mask is fitted together with that of the other mask, and both get a record. */
+/* Attention with few shapes under one mask is fitted together with attention under the other mask, and both get a
+ * record. */
 static void masks_together(void **state)
 {
     (void)state;

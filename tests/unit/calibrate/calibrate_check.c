@@ -1,4 +1,4 @@
-/* calibrate_check: samples beside a profile that was not fitted to them; samples of narrow formats and of experts. */
+/* calibrate_check: samples against a profile that was not fitted to them; samples of narrow formats and of experts. */
 #include "calibrated.h"
 
 enum { SMS = 132 };
@@ -104,7 +104,7 @@ static void grouped_products(void **state)
     arena_release(&arena);
 }
 
-/* Samples a tenth slower than the profile are so in every row; a job's speed does not touch what is said of bursts. */
+/* Samples a tenth slower than the profile are so in every row; a job's speed does not change the rows of bursts. */
 static void compared(void **state)
 {
     struct arena arena = {0};

@@ -9,7 +9,7 @@
 #include "format.h"
 #include "text.h"
 
-/* The value of a code with so many bits of exponent and mantissa (OCP 8-bit Floating Point 1.0, Microscaling 1.0). */
+/* The value of a code, by its bits of exponent and mantissa (OCP 8-bit Floating Point 1.0, Microscaling 1.0). */
 static double decoded(unsigned code, int exponents, int mantissas, int bias)
 {
     unsigned exponent = code >> mantissas & ((1u << exponents) - 1), mantissa = code & ((1u << mantissas) - 1);
@@ -18,7 +18,8 @@ static double decoded(unsigned code, int exponents, int mantissas, int bias)
     return exponent > 0 ? ldexp(1 + fraction, (int)exponent - bias) : ldexp(fraction, 1 - bias);
 }
 
-/* Every code is its own rounding; the middle of two codes goes to the even one, what is beside it to the nearer one. */
+/* Every code rounds to itself; the middle of two codes goes to the even one, a value next to the middle to the nearer
+ * code. */
 static void check_codes(enum bench_dtype dtype, int exponents, int mantissas, int bias, unsigned count)
 {
     for (unsigned code = 0; code + 1 < count; code++) {
@@ -81,7 +82,7 @@ static void test_blocks_of_128(void **state)
     assert_int_equal(scale_offset(SCALES_SQUARES, 384, 4, 130, 1), 4 + 1);
 }
 
-/* Every block has a place of its own among those that its matrix has. */
+/* Every block has another place among the places of its matrix. */
 static void test_places_are_apart(void **state)
 {
     (void)state;
@@ -104,7 +105,7 @@ static void test_places_are_apart(void **state)
         }
 }
 
-/* A matrix, quantised and widened again; `units`: what a code of 1 stands for. */
+/* A matrix, quantised and converted back; `units`: the value of a code of 1. */
 struct trip { double *values, *parts[3], *back, *units; size_t count; };
 
 static struct trip travel(const struct quantised *matrix, uint64_t seed, double size)

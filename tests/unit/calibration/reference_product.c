@@ -16,7 +16,7 @@ struct operands {
     int count;
 };
 
-/* Normal numbers, those of 16 neighbours larger or smaller than those of others, so that their scales differ. */
+/* Normal numbers. Each group of 16 neighbours is larger or smaller than others, so that their scales differ. */
 static double *drawn(int64_t count, uint64_t *seed)
 {
     double *values = xcalloc((size_t)count, sizeof *values);
@@ -58,7 +58,7 @@ static void drop(struct operands *made)
     }
 }
 
-/* The root of the mean square of the differences, over that of the expected values. */
+/* The root mean square of the differences, over the root mean square of the expected values. */
 static double difference(const double *expected, const double *found, int64_t count)
 {
     double all = 0, off = 0;
@@ -70,7 +70,7 @@ static double difference(const double *expected, const double *found, int64_t co
     return sqrt(off / all);
 }
 
-/* Each expert's product is a product of its own. */
+/* The product of each expert is a separate product. */
 static void test_grouped_products_are_products(void **state)
 {
     enum { EXPERTS = 3, M = 4, N = 5, K = 6 };
@@ -98,8 +98,9 @@ static void test_grouped_products_are_products(void **state)
     }
 }
 
-/* The product of what was quantised is near that of the values: a scale in a wrong place would change it. Each value is
- * off by up to half a step of its format: 1/16 of it in e4m3, 1/4 in e2m1; the mean square of two is below that. */
+/* The product of the quantised values is near the product of the values: a scale in a wrong place would change it. Each
+ * value is off by up to half a step of its format: 1/16 of it in e4m3, 1/4 in e2m1; the mean square of two is below
+ * that. */
 static void check_near(const struct bench_case *one)
 {
     double within = one->dtype == BENCH_NVFP4 ? 0.2 : 0.05, *plain;

@@ -1,5 +1,5 @@
-/* What planners choose for scenarios: each has a choice that this simulator runs, and a choice's settings give the
- * numbers that stand beside it. */
+/* Choices of planners for scenarios: each planner has a choice that this simulator runs, and the settings of a choice
+ * give its numbers. */
 #include "simulated.h"
 
 #include "cache/cache.h"

@@ -1,5 +1,5 @@
-/* All-to-alls in a node: their own share, large messages, pieces that are copied; every platform's exchanges grow with
- * their size. */
+/* All-to-alls in a node: the part that a GPU keeps, large messages, pieces that are copied; on every platform the time
+ * grows with the size. */
 #include "cluster_files.h"
 #include "collective/collective.h"
 
@@ -20,8 +20,8 @@ static double messages(const struct cluster *cluster, double share)
     return (seconds(cluster, 4, 4 * share) - 9e-6 - 3 * cluster->kinds[0].inside.latency) / (share / 80e9);
 }
 
-/* The own share counts 0.9 of a message up to 1 MB for each peer, and 0.1 from there on, but the time does not fall;
- * the last 200 kB of pieces are copied four times as fast as they arrive. */
+/* The part that a GPU keeps counts as 0.9 of a message up to 1 MB for each peer, and as 0.1 from there on, but the time
+ * does not fall; the last 200 kB of pieces are copied four times as fast as they arrive. */
 static void large_messages_share_all_channels(void **state)
 {
     struct cluster cluster;

@@ -62,7 +62,7 @@ static void check_nics(const char *name, int nodes, int gpus_per_node, int nics)
     struct crossings crossings;
     struct run run;
 
-    nics = cluster_node_nics(&cluster, 0);       /* those of one GPU are one NIC */
+    nics = cluster_node_nics(&cluster, 0);       /* the NICs of one GPU count as one */
     assert_int_equal(channels, nics);
     run_init(&run, collective_find(COLLECTIVE_ALL_REDUCE, name), &cluster, group.n, group.gpus, 1e9, channels, NULL);
     count_crossings(&run, &cluster, &crossings);

@@ -76,7 +76,7 @@ static void flat_networks_agree_with_closed_forms(void **state)
             }
 }
 
-/* Every formula is near the simulation; those of rings, and of powers of two on whole nodes, are very near. */
+/* Every formula is near the simulation; the formulas of rings, and of powers of two on whole nodes, are very near. */
 static void check_estimate(const struct collective *collective, const struct shape *shape, double bytes, double seconds)
 {
     struct cluster cluster = make_cluster(shape->nodes, shape->gpus_per_node, shape->nics);

@@ -181,7 +181,7 @@ static int check_question(const struct question *question)
     return measured.protocol;
 }
 
-/* The first GPUs of a platform whose node has so many GPUs and NICs; with its library's profile, or none. */
+/* The first GPUs of a platform whose node has this number of GPUs and NICs; with its library's profile, or none. */
 static struct cluster nodes_like(const char *platform, int nodes, int gpus, int nics)
 {
     if (platform)

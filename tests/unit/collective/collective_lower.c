@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-/* Equal up to rounding; within the algorithm's own error if its form is an estimate for counts other than powers of
+/* Equal up to rounding; within the algorithm's error if its formula is an estimate for counts other than powers of
  * two. */
 static void assert_near(double value, double expected, const struct collective *collective, int n)
 {

@@ -203,7 +203,7 @@ static void test_kinds_are_refused(void **state)
             "s.yaml:2:35: error: strategy: split: expected a list, found '4'\n");
 }
 
-/* What is said when strategy.KEY is VALUE, without the place. */
+/* The message for strategy.KEY: VALUE, without the place. */
 static void value_refused(const char *key, const char *value, const char *message)
 {
     char text[256], expected[512];
@@ -238,7 +238,7 @@ static void test_integers_are_refused(void **state)
     value_refused("flush", "True", "expected true or false, found 'True'");
 }
 
-/* What is said when link.KEY is VALUE. */
+/* The message for link.KEY: VALUE. */
 static void link_refused(const char *key, const char *value, const char *message)
 {
     char text[256], expected[512];
@@ -285,7 +285,7 @@ static void test_quoted_quantities_are_read(void **state)
     arena_release(&arena);
 }
 
-/* A record with a reader of its own. */
+/* A record with its own function that reads it. */
 static int load_number(struct arena *arena, const struct node *value, void *object, struct error *err)
 {
     struct sample_memory *memory = object;

@@ -186,7 +186,7 @@ static const struct field test_choice_fields[] = {
 };
 static const struct table test_choice_table = {.name = "choice", .fields = test_choice_fields, .count = 1};
 
-/* A choice whose values have texts of their own: help prints a line for each, the schema's description too. */
+/* A choice each value of which has a text: the help and the schema's description have a line for each. */
 static void test_values_of_a_choice(void **state)
 {
     struct arena arena = {0};

@@ -1,5 +1,5 @@
-/* shared: a file is read once, again when it has changed, and with a cache everything is as without one. A scenario that
- * differs in a few values from one that was read is the same whether only these are read or all. */
+/* shared: a file is read once, and once more when it has changed; with a cache everything is as without one. A scenario
+ * may differ in a few values from one that was read: it is the same whether only these values are read or all. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -24,7 +24,7 @@ static void test_iteration(void **state)
     simulated_release(&simulated);
 }
 
-/* What nobody says is not known; what a GPU's file says has the node in it. */
+/* A power that no file gives is unknown; the power in a GPU's file includes the node's. */
 static void test_said(void **state)
 {
     struct occupation all = {1, 0}, half = {0.25, 0.25}, none = {0, 0};

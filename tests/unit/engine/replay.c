@@ -84,7 +84,7 @@ static void test_sizes(void **state)
 
 struct flow { int src, dst; double bytes, begin, expect; };
 
-/* Each flow in a lane of its own, begun at `begin`; `expect` is its end. */
+/* Each flow in another lane. It begins at `begin`; `expect` is its end. */
 static void expect_flows(const struct cluster *cluster, const struct flow *flows, size_t count)
 {
     struct program program = {0};
@@ -110,7 +110,7 @@ static void test_sharing(void **state)
     static const struct flow in[] = {{1, 0, 1e6, 0, 3e-3}, {2, 0, 1e6, 0, 3e-3}};
     static const struct flow both_ways[] = {{0, 1, 1e6, 0, 2e-3}, {1, 0, 1e6, 0, 2e-3}};
     static const struct flow unequal[] = {{0, 1, 1e6, 0, 3e-3}, {0, 2, 3e6, 0, 5e-3}};
-    /* Alone for 1 ms, half for 2 ms, alone again. Latency takes no bandwidth. */
+    /* Alone for 1 ms, half of the bandwidth for 2 ms, then alone. Latency takes no bandwidth. */
     static const struct flow later[] = {{0, 1, 2e6, 0, 4e-3}, {0, 2, 2e6, 1e-3, 5e-3}};
     /* flows into 1 leave 0 to 1 a third, so 0 to 2 gets two thirds */
     static const struct flow max_min[] = {

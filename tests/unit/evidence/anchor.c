@@ -27,7 +27,8 @@ static struct correction correct(struct anchor *items, size_t count, struct anch
     return anchors_correct(&anchors, &of, published);
 }
 
-/* One anchor gives one factor between 1 and its own, the nearer to its own the larger that is; its inverse gives the inverse. */
+/* One anchor gives one factor, between 1 and the anchor's ratio; the larger the ratio, the nearer to it. The inverse
+ * ratio gives the inverse factor. */
 static void one(void **state)
 {
     static const double measured[] = {1.02, 1.1, 1.3, 2, 3.9};
@@ -80,7 +81,7 @@ static void several(void **state)
     assert_true(correct(agree, 3, run_of(1, 0.1)).within < correct(mixed, 3, run_of(1, 0.1)).within);
 }
 
-/* From three on classes of time have factors of their own. */
+/* With three anchors or more each class of time has a factor. */
 static void classes(void **state)
 {
     struct anchor anchors[] = {run_of(1, 0), run_of(1.2, 0.25), run_of(1.5, 0.5)};

@@ -193,7 +193,8 @@ static void runtimes(void **state)
     assert_true(expect_of_runtimes("xla", "megatron") == 0.2);            /* half of the largest */
 }
 
-/* On a data sheet the errors count that data sheets would have had first; they are no smaller than those of measured kernels. */
+/* With a data sheet, the errors that data sheets would have had at first count; they are no smaller than the errors of
+ * measured kernels. */
 static void sheets(void **state)
 {
     static const char row[] = "a\tr\tg\t1\tnemo\tnemo\th100-80gb\tbf16\t1f1b\tm\t0" SIZES "\t100\t%d\t\t\tmegatron\t%d\t\n";
@@ -209,7 +210,8 @@ static void sheets(void **state)
     assert_float_equal(evidence_expect(&better, &sheet, NULL).error, 0.32, 1e-12);
     snprintf(sheet.software, sizeof sheet.software, "nemo");
     snprintf(sheet.family, sizeof sheet.family, "nemo");
-    assert_float_equal(evidence_expect(&worse, &sheet, NULL).error, 0.34, 1e-12);        /* the same of its own software */
+    assert_float_equal(evidence_expect(&worse, &sheet, NULL).error, 0.34, 1e-12);        /* the same with its own
+                                                                                          * software */
     assert_true(evidence_expect(&worse, &sheet, NULL).alike == 0);
 }
 

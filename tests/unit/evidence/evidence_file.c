@@ -56,7 +56,7 @@ static void written_once(void **state)
     assert_true(evidence_first_error(NULL, &(struct evidence_name){"a", "r", "g", 1}, 0.01) == 0.01);
 }
 
-/* The slowest and the fastest NIC are those of rows that have any. */
+/* The slowest and the fastest NIC are of the rows that have NICs. */
 static void nics(void **state)
 {
     struct evidence evidence = evidence_of("a" KIND "\t\t8\t1\t1\t0\t0\t0\t10\t\na" KIND "\t\t8\t1\t1\t0\t0\t400000\t10\t\n"

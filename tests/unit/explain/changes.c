@@ -35,7 +35,8 @@ static double time_with(const struct simulated *simulated, const char *lines)
     return time;
 }
 
-/* Blocks leave the last stage, which also has the output layer: as many as before in all, and a shorter iteration. */
+/* Blocks leave the last stage, which also has the output layer. Their number stays the same in all, and the iteration
+ * is shorter. */
 static void split(void **state)
 {
     struct arena arena = {0};

@@ -175,7 +175,8 @@ static void write_in(const struct staging *staging, const char *name, const char
     assert_int_equal(fclose(file), 0);
 }
 
-/* A hidden folder of files: put in place one by one, thrown away else; that of a dead run goes with the next one. */
+/* A hidden folder of files: they are put in place one by one, or all removed. The next run removes the folder of a dead
+ * run. */
 static void test_staging(void **state)
 {
     struct error err = {0};

@@ -149,7 +149,7 @@ static void test_max_min(void **state)
     }
 }
 
-/* 10 units on a port of 1 a second: alone for 4 s, half of it for 6 s, alone again. */
+/* 10 units on a port of 1 a second: alone for 4 s, half of the port for 6 s, then alone. */
 static void test_progress(void **state)
 {
     static const struct cluster cluster = {.nodes = 1, .kinds[0].gpus = 3,

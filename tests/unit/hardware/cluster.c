@@ -154,7 +154,7 @@ static void test_bandwidths(void **state)
     assert_true(cluster_link_bandwidth(&leaf_spine, (struct link){LINK_BETWEEN, 3}) == 2 * 2 * 25e9 / 3);
 }
 
-/* 2 nodes of 4 GPUs with 2 NICs, then 3 nodes of 2 GPUs with 1 NIC: each node is asked for its own numbers. */
+/* 2 nodes of 4 GPUs with 2 NICs, then 3 nodes of 2 GPUs with 1 NIC: each node gives its own numbers. */
 static void test_parts(void **state)
 {
     static const int nodes[] = {0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 3, 3, 4, 4};

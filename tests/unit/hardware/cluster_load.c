@@ -46,7 +46,7 @@ static void overrides_win(void **state)
     assert_int_equal(cluster.nodes, 128);
     assert_int_equal(cluster.kinds[0].nics.count, 8);
 
-    /* Fewer GPUs a node than the platform has NICs: one NIC each, unless NICs are said too. */
+    /* Fewer GPUs a node than the platform has NICs: one NIC each, unless the file gives NICs, too. */
     cluster = load_good("{platform: dgx-a100, nodes: 2, gpus_per_node: 4}");
     assert_int_equal(cluster.kinds[0].nics.count, 4);
     cluster = load_good("{platform: dgx-a100, nodes: 2, gpus_per_node: 4, network: {nics: 2}}");
@@ -186,7 +186,7 @@ static void mistakes(void **state)
     expect_message("list.yaml", "list.yaml:1:1: this is not a platform; expected a mapping with the keys of a cluster");
 }
 
-/* Everything that is wrong is said at once, and what follows from a mistake is not. */
+/* All mistakes are reported at once, without errors that only follow from a mistake. */
 static void every_mistake_at_once(void **state)
 {
     (void)state;
@@ -207,7 +207,7 @@ static void every_mistake_at_once(void **state)
             found[error.messages[k].loc.column] = true;
         for (; expected < 3 && cases[i].columns[expected]; expected++)
             if (!found[cases[i].columns[expected]])
-                fail_msg("%s: nothing said of column %d", cases[i].text, cases[i].columns[expected]);
+                fail_msg("%s: no message about column %d", cases[i].text, cases[i].columns[expected]);
         assert_int_equal(error.count, expected);
         error_release(&error);
         error = (struct error){0};

@@ -26,7 +26,7 @@ static void gpus_are_sane(void **state)
         assert_true(gpu.peak.bf16 == 0 || gpu.peak.bf16 == gpu.peak.fp16);
         assert_true(gpu.peak.tf32 == 0 || fabs(gpu.peak.fp16 / gpu.peak.tf32 - 2) < 0.03);
         assert_true(gpu.base || !gpu.changed);
-        /* The size in the name is that of the product, in units that vary from GB to GiB. */
+        /* The size in the name is the product's, in units that vary from GB to GiB. */
         const char *size = strrchr(names[count], '-');
         if (size && strstr(size, "gb"))
             assert_true(fabs(gpu.memory / (atof(size + 1) * 1.04e9) - 1) < 0.05);

@@ -56,8 +56,8 @@ static void assert_near(double actual, double expected, double tolerance)
 }
 
 /* A ring through two nodes of 8 GPUs and a free network takes a step and the bytes of a share for each of its n - 1
- * messages, of which 7 of 8 channels send theirs through a GPU's port; an all-reduce has twice as many, and a step of
- * its own. A slow network hides the steps, and a ring in one node has none. */
+ * messages, of which 7 of 8 channels send theirs through a GPU's port; an all-reduce has twice as many, and another
+ * time of a step. A slow network hides the steps, and a ring in one node has none. */
 static void steps_of_a_ring(void **state)
 {
     static const enum collective_op ops[] = {COLLECTIVE_ALL_GATHER, COLLECTIVE_REDUCE_SCATTER, COLLECTIVE_ALL_REDUCE};
@@ -135,7 +135,7 @@ static void ring_in_a_node(void **state)
     assert_true(used[PROTOCOL_LL] && used[PROTOCOL_SIMPLE] && !used[PROTOCOL_LL128]);
 }
 
-/* One GPU a node: every message crosses the network, and its own latency is the least that a message takes. */
+/* One GPU a node: every message crosses the network, and takes the network's latency at least. */
 static void ring_between_nodes(void **state)
 {
     struct cluster cluster = profiled(4, "0 s");
@@ -145,7 +145,7 @@ static void ring_between_nodes(void **state)
                 fmin(9e-6 + 6 * (16e-6 + 25e4 / 9e9), 5e-6 + 6 * (3e-6 + 25e4 / 5e9)), 1e-9);
     assert_near(run_text(ENGINE_IDEAL, &cluster, all_reduce("ring"), 4, 8, 1e9).seconds,
                 9e-6 + 6 * (24e-6 + 25e7 / 9e9), 1e-9);
-    /* the plateau is that of all-reduces alone */
+    /* the plateau is a value of all-reduces alone */
     assert_near(run_text(ENGINE_IDEAL, &cluster, collective_find(COLLECTIVE_ALL_GATHER, "ring"), 4, 8, 1e9).seconds,
                 9e-6 + 3 * (16e-6 + 25e7 / 9e9), 1e-9);
     assert_near(run_text(ENGINE_IDEAL, &cluster, collective_find(COLLECTIVE_REDUCE_SCATTER, "ring"), 4, 8, 1e9).seconds,
@@ -155,8 +155,8 @@ static void ring_between_nodes(void **state)
                 9e-6 + 6 * (1e-3 + 25e7 / 9e9), 1e-9);
 }
 
-/* NCCL's count: a message pays the latency of its own link, as buffers let the next follow (tuning.cc, ring). Latency
- * alone and bandwidth alone come out of it; what is between is a sum. */
+/* NCCL's count: a message pays the latency of its link only, as buffers let the next follow (tuning.cc, ring). Small
+ * messages take the latency alone, large ones the bandwidth alone; messages between take the sum. */
 static void ring_over_nodes_is_as_nccl_counts(void **state)
 {
     struct cluster cluster = profiled(4, "0 s");
@@ -167,7 +167,7 @@ static void ring_over_nodes_is_as_nccl_counts(void **state)
     /* 62 steps, 6 of them between nodes; a chunk may cross once or twice more than that */
     assert_true(small >= 5e-6 + 56 * 1.5e-6 + 6 * 3e-6 - 1e-9);
     assert_true(small <= 5e-6 + 54 * 1.5e-6 + 8 * 3e-6 + 1e-9);
-    /* eight rings, each through a NIC of its own */
+    /* eight rings, each through another NIC */
     assert_near(large, 62 * 1e9 / 72e9, 0.01);
 }
 
@@ -195,7 +195,7 @@ static double through_nics(int nodes, double bytes)
     return nodes > 2 ? 2 * bytes / 8 / 9e9 : fmax(bytes / 8 / 9e9, 1.125 * bytes / 60e9);
 }
 
-/* Between nodes: 2 log2 L latencies and the shares through every NIC; the nodes' own phases are hidden. */
+/* Between nodes: 2 log2 L latencies and the shares through every NIC; the phases inside nodes are hidden. */
 static void in_the_switches_of_nodes(void **state)
 {
     (void)state;
@@ -260,7 +260,7 @@ static void channels_have_a_bound(void **state)
     assert_near(run_text(ENGINE_SIMGRID, &cluster, all_reduce("ring"), 32, 1, 32e9).seconds, 62 * 1e9 / 12e9, 0.01);
 }
 
-/* What auto chooses is what NCCL has, the least by its estimate; trees between nodes alone. */
+/* auto chooses an algorithm that NCCL has, the fastest by its estimate; trees between nodes alone. */
 static void auto_chooses_what_the_library_has(void **state)
 {
     struct cluster one = profiled(1, "0 s"), many = profiled(16, "0 s");
@@ -301,8 +301,9 @@ static void sends_have_a_cost(void **state)
     assert_true(collective_runs_on(all_reduce("nvls"), &cluster) && collective_runs_on(all_reduce("ring"), &bare));
 }
 
-/* Two GPUs and two NICs below a PCIe switch. A group of one GPU below each, while the groups of the others do the same:
- * through a NIC of its own; through one of two on the way from below another switch; through the first of two. */
+/* Two GPUs and two NICs below a PCIe switch. A group has one GPU below each switch, while the groups of the other GPUs
+ * do the same. Its messages go through the GPU's own NIC; through the NIC of the two that is on the way from another
+ * switch; or through the first of the two. */
 static void groups_share_nics(void **state)
 {
     static const struct { const char *nics; int first, stride, per_node; double bandwidth; } cases[] = {
@@ -339,7 +340,7 @@ static void groups_share_nics(void **state)
     }
 }
 
-/* Where nothing is said of the way through the host, nothing there holds a group. */
+/* Where the file gives no path through the host, no path there limits a group. */
 static void nothing_said_of_the_host(void **state)
 {
     static const char *const nics[] = {"own", "same", "first"};

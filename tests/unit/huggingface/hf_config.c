@@ -25,13 +25,13 @@ static void refused_as(enum exit_code code, const char *text, const char *expect
 {
     const struct error_message *message = &error.messages[0];
     struct model model;
-    const char *said;
+    const char *found;
 
     write_config(text);
     assert_int_equal(load(arena_printf(&arena, "hf_config: %s", path), &model), -1);
-    said = arena_printf(&arena, "%d:%d: %s", message->loc.line, message->loc.column, message->text);
-    if (message->code != code || strncmp(said, expected, strlen(expected)))
-        fail_msg("%s: '%s' instead of '%s'", text, said, expected);
+    found = arena_printf(&arena, "%d:%d: %s", message->loc.line, message->loc.column, message->text);
+    if (message->code != code || strncmp(found, expected, strlen(expected)))
+        fail_msg("%s: '%s' instead of '%s'", text, found, expected);
     error_release(&error);
     memset(&error, 0, sizeof error);
 }
@@ -124,7 +124,7 @@ static void experts(void **state)
     }
 }
 
-/* What a class defaults to counts where the file says nothing; what it says to be null has no value. */
+/* A class's default counts where the file has no value; a key that is null has no value. */
 static void defaults(void **state)
 {
     struct model model = read_config("{model_type: mistral, hidden_size: 64, num_attention_heads: 16, vocab_size: 100, "

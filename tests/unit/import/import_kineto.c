@@ -95,7 +95,7 @@ static void products(void **state)
                 "," KERNEL(1, 3), "matmul,bf16,1,128,16,32,nt,,3,1\n");
 }
 
-/* The operation that is around others has no kernels of its own. */
+/* An operation around others has no kernels. */
 static void outer_operations(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Graphs of PipeDream's profiler: what crosses a cut against the definition, on random graphs; the order; the profiles
- * of PipeDream's own repository where they are at hand. */
+/* Graphs of PipeDream's profiler: the tensors that cross a cut, against the definition, on random graphs; the order;
+ * the profiles of PipeDream's repository where they are at hand. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -110,9 +110,9 @@ static void test_mutations(void **state)
         struct arena arena = {0};
         struct error err = {0};
         struct node *root = NULL;
-        char *said = NULL;
+        char *notes_text = NULL;
         size_t size;
-        FILE *notes = open_memstream(&said, &size);
+        FILE *notes = open_memstream(&notes_text, &size);
 
         for (uint64_t i = 0; i < 1 + random_bits(round, 0) % 4; i++)
             text[random_bits(round, 2 * i + 1) % length] = letters[random_bits(round, 2 * i + 2) % (sizeof letters - 1)];
@@ -126,7 +126,7 @@ static void test_mutations(void **state)
         for (int i = 0; i < err.count; i++)
             assert_non_null(err.messages[i].loc.file);
         fclose(notes);
-        free(said);
+        free(notes_text);
         free(text);
         error_release(&err);
         arena_release(&arena);

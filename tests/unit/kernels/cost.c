@@ -91,7 +91,7 @@ static void more_work_never_takes_less(void **state)
             kernel.bytes = 2 * bytes;
             double doubled = seconds(kernel);
             assert_true(more_flop >= base && doubled >= more_flop);
-            /* Twice the work takes twice the time beside the launch, on either side of the ridge. */
+            /* Twice the work takes twice the time without the launch, on either side of the ridge. */
             if (fabs((doubled - 3e-6) - 2 * (base - 3e-6)) > 1e-9 * doubled)
                 fail_msg("flop %g bytes %g: %g, doubled %g", flop, bytes, base, doubled);
             kernel.launches = 7;

@@ -80,7 +80,7 @@ static void a_doubled_batch(void **state)
     (void)state;
     assert_near(seconds(64, 2048, 2048, 128) / seconds(32, 2048, 2048, 128), 2, 0.03);
     assert_near(seconds(1, 65536, 8192, 8192) / seconds(1, 32768, 8192, 8192), 2, 0.03);
-    /* far outside of any range the rate is that of the largest tiles */
+    /* far outside of any range the largest tiles' rate holds */
     assert_near(seconds(1, 1048576, 1048576, 1048576), 2 * pow(1048576, 3) / fit.rate, 0.01);
 }
 
@@ -188,7 +188,7 @@ static void steps_of_depth(void **state)
     }
 }
 
-/* A share of the results' traffic is added to the rest; that of the operands never is. */
+/* A share of the results' traffic is added to the rest; the operands' traffic never is. */
 static void results_that_nothing_hides(void **state)
 {
     const struct product scores = {64, 2048, 2048, 64, LAYOUT_NT, 2, FORM_MATMUL, {0, 0}},
@@ -304,7 +304,7 @@ static void long_samples(void **state)
     assert_near(matmul_seconds(&lasting, SMS, &product) / whole, 1.25, 1e-3);
 }
 
-/* The power limit bounds the rate of large products; a product of one tile draws too little to be slower. */
+/* The power limit bounds the rate of large products; a product of one tile takes too little power to be slower. */
 static void a_sustained_rate(void **state)
 {
     (void)state;
@@ -340,9 +340,9 @@ static void memory(void **state)
     assert_near(memory_seconds(&copy, 4e9), 2e-3 + 3e-6, 1e-12);
 }
 
-/* Of a causal mask's blocks of 128 queries the i-th computes with i blocks of keys, under a window with those that its
- * first query's first key reaches, and half a block for that key's place in its own. A window as wide as the keys hides
- * nothing, and the time of a narrow one is linear in the keys. */
+/* Under a causal mask the i-th block of 128 queries computes with i blocks of keys. Under a window it computes with the
+ * blocks from the first key of its first query on, and half a block more for that key's place in its block. A window as
+ * wide as the keys hides nothing, and the time of a narrow one is linear in the keys. */
 static void attention_windows(void **state)
 {
     struct attention_fit flash = {.rate = 100e12, .score = 1e-13, .overlap = 1, .fill = 1e-7, .tail = 0.5,

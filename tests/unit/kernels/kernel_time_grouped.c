@@ -36,7 +36,7 @@ static void assert_near(double actual, double expected, double tolerance)
         fail_msg("%.10g instead of %.10g", actual, expected);
 }
 
-/* Experts with many rows each are as so many products, whatever the layout. */
+/* Experts with many rows each take as long as a product for each expert, whatever the layout. */
 static void wide_experts(void **state)
 {
     (void)state;
@@ -56,9 +56,9 @@ static void narrow_experts(void **state)
 
     assert_true(narrow >= weights);
     assert_true(narrow > 5 * seconds(FORM_GROUPED, 1, 256 * 8., 4096, 4096, LAYOUT_NT));
-    for (double rows = 1; rows <= 32; rows++) /* only the rows' own traffic grows */
+    for (double rows = 1; rows <= 32; rows++) /* only the traffic of the rows grows */
         assert_near(seconds(FORM_GROUPED, 256, 256 * rows, 4096, 4096, LAYOUT_NT), narrow, 0.02);
-    /* so many rows in so many more experts never take less time */
+    /* the same rows in more experts never take less time */
     for (double experts = 1, before = 0; experts <= 512; experts *= 2) {
         double now = seconds(FORM_GROUPED, experts, 8192, 1024, 4096, LAYOUT_NT);
 

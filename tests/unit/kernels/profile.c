@@ -306,9 +306,9 @@ static void generations(void **state)
     arena_release(&arena);
 }
 
-/* Heads of a size that only other generations were sampled at are theirs. Latent attention, of which the mean size of
- * keys and values is 160, has a record of its own. A generation that was not measured, and no older one either, is the
- * oldest newer one, and other kernels. */
+/* Heads of a size at which only other generations were sampled take their record. Latent attention, with a mean size of
+ * keys and values of 160, has another record. A generation without a record, and without an older one, takes the oldest
+ * newer one, and is noted as other kernels. */
 static void sizes_of_heads(void **state)
 {
     (void)state;
@@ -342,7 +342,7 @@ static void sizes_of_heads(void **state)
 }
 
 /* A record of kernels bound by memory may hold for some formats alone: V100's softmax is slower in half precision, and
- * what has no record in a format is taken for element-wise there. */
+ * a kernel without a record in a format counts as element-wise there. */
 static void formats_of_memory(void **state)
 {
     (void)state;

@@ -22,7 +22,7 @@ static int number_of(const struct layout *layout, const int *order, int t, int r
     return number;
 }
 
-/* Every seat has a GPU of its own, in the order of its number; all other GPUs have none. */
+/* Every seat has another GPU, in the order of their numbers; all other GPUs have no seat. */
 static void check_seats(const struct layout *layout, const struct cluster *cluster, const int *order)
 {
     bool *taken = xcalloc((size_t)cluster_gpus(cluster), sizeof *taken);

@@ -221,11 +221,11 @@ static void test_updates(void **state)
         for (int k = 0; k < 2; k++)
             steps[k] = steps_of(texts[1 + k], " works ");
         assert_string_equal(steps[0], steps[1]);
-        assert_int_equal(occurrences(texts[1], " update "), 0);
+        assert_int_equal(occurrences(texts[1], " update  "), 0);
         updates = occurrences(texts[0], "  update");
         assert_true(updates >= plan.pipeline);
-        assert_int_equal(occurrences(texts[2], " update ") % updates, 0);        /* all simulated replicas */
-        assert_true(occurrences(texts[2], " update ") > 0);
+        assert_int_equal(occurrences(texts[2], " update  ") % updates, 0);       /* all simulated replicas */
+        assert_true(occurrences(texts[2], " update  ") > 0);
         for (int k = 0; k < 5; k++)
             free(k < 3 ? texts[k] : steps[k - 3]);
         free(yaml);
@@ -280,7 +280,7 @@ static void test_hosts(void **state)
 }
 
 /* The seconds that the pass says of a work on a stage; NaN: it says nothing. */
-static double said(const char *text, int stage, const char *letter)
+static double printed_seconds(const char *text, int stage, const char *letter)
 {
     char cell[16];
     const char *at;
@@ -315,7 +315,7 @@ static void test_durations(void **state)
         for (size_t o = 0; o < program->ops.count; o++)
             for (size_t k = 0; k < COUNT(works); k++)
                 if (program->ops.items[o].what == works[k].what) {
-                    double seconds = said(text, program->ops.items[o].stage, works[k].letter);
+                    double seconds = printed_seconds(text, program->ops.items[o].stage, works[k].letter);
 
                     if (!(fabs(program->ops.items[o].amount - seconds) <= 1e-8 * seconds))
                         fail_msg("operation %zu takes %.12g s, not %.12g s:\n%s", o, program->ops.items[o].amount, seconds, text);

@@ -176,8 +176,8 @@ static void layers_by_flops(void **state)
     assert_true(model_flop(&model, NULL, NULL) == 9e9);
 }
 
-/* What is no product is a kernel of its own, forward and with the backward for the input; without FLOPs there is
- * nothing else. */
+/* An operation that is no product is a separate kernel, in the forward and in the backward for the input. A layer
+ * without FLOPs has no other kernels. */
 static void layers_with_traffic(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Models in files of their own: Hugging Face's configurations against the presets of the same models, changes by `with`. */
+/* Models in separate files: Hugging Face's configurations against the presets of the same models, changes by `with`. */
 #include "model_files.h"
 
 #include <unistd.h>
@@ -37,7 +37,7 @@ static void assert_same_shape(const char *config, const char *name)
 static void hf_configs(void **state)
 {
     (void)state;
-    static const char beside[] = "hf_config: gpt2-xl/config.json";
+    static const char yaml[] = "hf_config: gpt2-xl/config.json";
     struct model model;
     struct node *root;
 
@@ -50,8 +50,8 @@ static void hf_configs(void **state)
     assert_true(model_parameters(&model) == 7241732096);
     model = load_good("hf_config: " MODELS "gpt-neox-20b/config.json");
     assert_true(model_parameters(&model) == 20554567680);
-    /* The path stands beside the file that it is written in. */
-    assert_int_equal(conf_parse(&arena, MODELS "scenario.yaml", beside, strlen(beside), &root, &error), 0);
+    /* The path is relative to the file in which it is written. */
+    assert_int_equal(conf_parse(&arena, MODELS "scenario.yaml", yaml, strlen(yaml), &root, &error), 0);
     assert_int_equal(model_load(&arena, root, &model, &error), 0);
     assert_true(model_parameters(&model) == 1557611200);
 }
@@ -86,7 +86,7 @@ static void preset_messages(void **state)
     expect_message(EXIT_INPUT, "0:0: model: missing; expected one of preset transformer hf_config layers stages");
 }
 
-/* A named model with some keys of its own is the model that says all of them. */
+/* A named model with some changed keys equals a model that gives all keys. */
 static void with_changes(void **state)
 {
     static const char *const same[] = {

@@ -15,10 +15,10 @@ static struct layer block(struct model *model, enum dtype dtype)
     return cut(model, (struct shard){.micro = 2, .tensor = 1, .dtype = dtype}).items[1];
 }
 
-/* Top-2 of four experts by PyTorch's operators, of a GPU's own rows (t) and those of experts (r = 2 t), which its own
- * experts compute: gather; vstack and index; the assignment; to fp32, product, back; a copy of t and scatter_add. The
- * gradients: two conversions, two products and a sum over each row; slice (zeros, copy), assignment (index), index
- * (zeros, sum), gather (zeros, scatter_add). What autograd keeps of r's results has four bytes. */
+/* Top-2 of four experts by PyTorch's operators, with a GPU's t rows and r = 2 t rows that its experts compute. gather;
+ * vstack and index; the assignment; to fp32, product, back; a copy of t and scatter_add. The gradients: two
+ * conversions, two products and a sum over each row; slice (zeros, copy), assignment (index), index (zeros, sum),
+ * gather (zeros, scatter_add). Autograd keeps results of the r rows in four bytes. */
 static void routed_by_operators(void **state)
 {
     static const enum dtype dtypes[] = {DTYPE_BF16, DTYPE_FP32};

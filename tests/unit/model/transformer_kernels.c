@@ -209,8 +209,8 @@ static void products_in_fp8(void **state)
     assert_close(half.items[1].activation - eight.items[1].activation, tokens * (2 * 256 + (256 + 1024) / 2));
 }
 
-/* Experts share the rows of one grouped product, whose rows are k in the gradient of the weights, in fp8 too. Each has
- * weights of its own. A grouped product has the FLOPs of one product of each expert with its rows. */
+/* Experts share the rows of one grouped product, whose rows are k in the gradient of the weights, in fp8 too. Each
+ * expert has its own weights. A grouped product has the FLOPs of one product of each expert with its rows. */
 static void products_of_experts(void **state)
 {
     (void)state;

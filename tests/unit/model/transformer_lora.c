@@ -1,4 +1,5 @@
-/* Adapters beside frozen weights in four bits (QLoRA): what these take, and what turns them into the products' format. */
+/* Adapters with frozen weights in four bits (QLoRA): the bytes of these weights, and the kernels that convert them to
+ * the products' format. */
 #include "model_files.h"
 
 enum { HIDDEN = 256, KEY = 128, FFN = 512, RANK = 4 };

@@ -40,7 +40,8 @@ static void expect_norm(const struct layer *layer, const char *name, double h)
     assert_close(kernel_bytes(layer, name, PHASE_BACKWARD_INPUT), TOKENS * HIDDEN * backward);
     assert_close(unvectorized_values(layer, name, PHASE_FORWARD), TOKENS * HIDDEN * (2. * converts + 2));
     assert_close(unvectorized_values(layer, name, PHASE_BACKWARD_INPUT), TOKENS * HIDDEN * (2. * converts + 3));
-    /* and those of one value a row: + epsilon, rsqrt; the third power of its result, times the gradient, times -1/2 */
+    /* and the kernels of one value a row: + epsilon, rsqrt; the third power of its result, times the gradient, times
+     * -1/2 */
     assert_int_equal(launches(layer, name, PHASE_FORWARD), 2 * converts + 4 + 2);
     assert_int_equal(launches(layer, name, PHASE_BACKWARD_INPUT), 2 * converts + 3 + 3 + 1 + 3 + 1 + 3);
 }
@@ -126,8 +127,8 @@ static void widened(void **state)
     assert_close(layer.activation, one.activation + 2 * values * (4 - 2));
 }
 
-/* What software decides one by one: a product for the gate, whose input's gradients are added; keys and values of
- * groups repeated beside fused kernels, and kept so; a mask that is multiplied. */
+/* Single keys of software: a product for the gate, whose input's gradients are added; keys and values of groups that
+ * are repeated even with fused kernels, and kept so; a mask that is multiplied. */
 static void apart(void **state)
 {
     (void)state;
@@ -180,8 +181,8 @@ static void gelu(void **state)
     assert_close(many.activation, one.activation + (7 - 1) * h * values);
 }
 
-/* Plain PyTorch: the ReLU, pow(2); of pow a copy, times 2, times the gradient, and the ReLU's. One tensor is kept beside
- * the next product's input, as by a fused GELU. */
+/* Plain PyTorch: the ReLU, pow(2); of pow a copy, times 2, times the gradient, and the ReLU's. One tensor is kept in
+ * addition to the next product's input, as by a fused GELU. */
 static void squared_relu(void **state)
 {
     (void)state;
@@ -237,10 +238,9 @@ static void kept(void **state)
     assert_close(block(&plain, DTYPE_BF16).activation, least + gate + heads + 2 * 4 * TOKENS * HIDDEN);
 }
 
-/* BERT's block and head, half precision: the kernels that add a bias, by the width of what they add it to; those of
- * Megatron-LM, where GELU and residual take it along, of fp8, where a block's product does, and of PyTorch since 1.12,
- * where all products do. The mask of padding is
- * added to the scores once; the output's gradient is copied into heads. */
+/* BERT's block and head, half precision: the kernels that add a bias, by the width of the tensor; in Megatron-LM, whose
+ * GELU and residual add the bias; in fp8, where a block's product adds it; and in PyTorch since 1.12, where all
+ * products add it. The mask of padding is added to the scores once; the output's gradient is copied into heads. */
 static void encoder(void **state)
 {
     (void)state;
@@ -302,8 +302,9 @@ static void broadcasts(void **state)
     }
 }
 
-/* What PyTorch's own cross-entropy passes over: logits of two bytes, read three times and written; a gradient cleared,
- * read twice beside the output, and written. Converted, the same in four bytes, and the conversions. */
+/* The bytes that PyTorch's cross-entropy passes over. Logits of two bytes are read three times and written. A gradient
+ * is cleared, read twice with the output, and written. With converted logits it is the same in four bytes, and the
+ * conversions come on top. */
 static void loss(void **state)
 {
     (void)state;

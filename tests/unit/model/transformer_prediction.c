@@ -1,4 +1,4 @@
-/* Multi-token prediction: parameters, kernels, memory and places of its modules, from those of blocks and output layers. */
+/* Multi-token prediction: parameters, kernels, memory and places of its modules, from blocks and output layers. */
 #include "model_files.h"
 
 enum { TOKENS = 2 * 32, HIDDEN = 64, VOCABULARY = 256 };
@@ -13,7 +13,7 @@ static struct model model_of(const char *more)
 static const char experts[] = ", tied: false, experts: 4, experts_per_token: 2, expert_ffn: 32, dense_layers: 1";
 
 /* DeepSeek-V3, section 2.2: a block, 2 h x h and three norms each. Published with the modules are 685 billion
- * parameters (its README: 671 and 14); these 14 count the embedding and the output layer, which are shared, again. */
+ * parameters (its README: 671 and 14); these 14 count the shared embedding and output layer a second time. */
 static void parameters(void **state)
 {
     (void)state;

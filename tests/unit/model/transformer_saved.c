@@ -10,8 +10,8 @@ static double traffic(const struct layer *layer, enum phase phase)
     return bytes;
 }
 
-/* Values of the function's inputs and results that a block keeps without few_bit and with it, beside the bits; and values
- * that its kernels read and write in the forward and in the backward, without it and with it. */
+/* Values of the function's inputs and results that a block keeps, in addition to the bits, without few_bit and with it.
+ * Values that its kernels read and write in the forward and in the backward, without it and with it. */
 static const struct {
     const char *model;
     enum dtype dtype;
@@ -58,9 +58,10 @@ static void test_few_bit(void **state)
             }
 }
 
-/* Models, how many linear layers read the input of attention, and that of the MLP, and what else a block keeps of each
- * token: values of the width `hidden`, in addition to the inputs of its linear layers, before and after a tensor group
- * divides them; of the MLP's width; bytes of masks over the width; of scores values and bytes of masks. */
+/* Models, with the number of linear layers that read the input of attention, and the input of the MLP. Then the other
+ * tensors that a block keeps of each token: values of the width `hidden`, without the inputs of its linear layers,
+ * before and after a tensor group divides them; values of the MLP's width; bytes of masks over the width; values and
+ * bytes of masks of scores. */
 static const struct {
     const char *model;
     enum dtype dtype;
@@ -73,7 +74,7 @@ static const struct {
     {"{preset: bert-large, with: {fused_qkv: false}}", DTYPE_FP32, 3, 1, 2, 3, 1, 2, 2, 1},
 };
 
-/* Values that a block's linear layers read, and those of the gradients of their results, each times `rows`. */
+/* Values that a block's linear layers read, and values of the gradients of their results, each times `rows`. */
 struct widths { double in, shared_in, out; };
 
 static struct widths widths_of(size_t i, const struct transformer *shape, int tensor)
@@ -166,8 +167,9 @@ static void test_quantized(void **state)
             }
 }
 
-/* Under selective recomputation the core is not kept, and packs when it runs again. FlashAttention and the projection keep
- * the same tensor, each packed. Bits of a function's derivative are not packed again, and projections are. */
+/* Under selective recomputation the core is not kept, and its recomputation packs its tensors. FlashAttention and the
+ * projection keep the same tensor, each packed. A recomputation does not pack the bits of a function's derivative; it
+ * packs projections. */
 static void test_combined(void **state)
 {
     (void)state;
@@ -250,8 +252,7 @@ static void test_tensors(void **state)
         }
 }
 
-/* In each form, and under every mode of recomputation that computes blocks' tensors again, they add up to what a block
- * keeps. */
+/* In each form, and under every mode that recomputes tensors of blocks, they add up to the bytes that a block keeps. */
 static void test_sums(void **state)
 {
     static const char *const texts[] = {

@@ -1,4 +1,4 @@
-/* Pages: what their data are, byte by byte, and what is said of results that are none. Browsers read them in tests/web/. */
+/* Pages: their data, byte by byte, and the errors for results that are none. Browsers read them in tests/web/. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -175,15 +175,15 @@ static void too_many_spans_are_refused_unread(void **state)
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct page_request request = {.input = root, .ranks = cases[i].ranks};
         struct error err = {0};
-        char *path = put("spans.tsv", HEADER FIRST SEND SECOND), *said = NULL;
+        char *path = put("spans.tsv", HEADER FIRST SEND SECOND), *message = NULL;
 
         assert_int_equal(truncate(path, cases[i].size), 0);          /* it has holes: nothing is on the disk */
         if (page_check_size(&request, &err))
-            said = messages_of(&err);
-        assert_int_equal(said != NULL, cases[i].expected != NULL);
-        if (said)
-            assert_non_null(strstr(said, cases[i].expected));
-        free(said);
+            message = messages_of(&err);
+        assert_int_equal(message != NULL, cases[i].expected != NULL);
+        if (message)
+            assert_non_null(strstr(message, cases[i].expected));
+        free(message);
         error_release(&err);
         unlink(path);
         free(path);
@@ -205,12 +205,12 @@ static void plans_that_are_none(void **state)
         struct page_request request = {.input = root};
         struct results results = {.ranked = -1};
         struct error err = {0};
-        char *path = put("plan.json", cases[i].plan), *said;
+        char *path = put("plan.json", cases[i].plan), *message;
 
         assert_int_equal(page_of_rows(&request, &results, stderr, &err), -1);
-        said = messages_of(&err);
-        assert_non_null(strstr(said, cases[i].expected));
-        free(said);
+        message = messages_of(&err);
+        assert_non_null(strstr(message, cases[i].expected));
+        free(message);
         error_release(&err);
         unlink(path);
         free(path);

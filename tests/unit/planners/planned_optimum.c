@@ -1,5 +1,5 @@
-/* Each planner's plan against all plans there are, on random chains: none is better by the planner's own objective, and
- * the plan is as good as it says. */
+/* Each planner's plan against all possible plans, on random chains: none is better by the planner's objective, and the
+ * plan has the value that the planner gives. */
 #include "planners.h"
 
 #include "planners/alpa.h"

@@ -1,4 +1,4 @@
-/* The planners as their authors' programs run on their own profiles: what those programs printed. */
+/* The planners against the output of their authors' programs, on the profiles of these programs. */
 #include "planners.h"
 #include "trials.h"
 

@@ -16,7 +16,7 @@ static void assert_plots(const char *kind, const char *dir, const char *format)
     assert_int_equal(err.count, 0);
 }
 
-/* Whether a chart can be drawn from one run; those of scaling, and of other files, cannot. */
+/* Whether a chart can be drawn from one run; charts of scaling, and of other files, cannot. */
 static bool of_one_run(const struct plot_kind *kind)
 {
     return kind->inputs <= PLOT_RUNS && strcmp(kind->name, "scaling") != 0;

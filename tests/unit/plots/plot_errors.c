@@ -1,7 +1,7 @@
-/* Charts: what is said of bad result files, of a missing gnuplot, and of nonsense. */
+/* Charts: the errors for bad result files, for a missing gnuplot, and for nonsense. */
 #include "plot_run.h"
 
-/* Plotting fails with the code, and `expected` is part of what is said. */
+/* Plotting fails with the code, and `expected` is part of the message. */
 static void assert_fails(const char *kind, const char *dir, const char *format, int code, const char *expected)
 {
     struct plot_request request = request_of(kind, &dir, format);

@@ -5,7 +5,7 @@
 
 static void draw(const char *kind, const char *text, int code, const char *expected)
 {
-    const char *path = arena_printf(&arena, "%s/in.json", root), *old = arena_strdup(&arena, getenv("PATH")), *said;
+    const char *path = arena_printf(&arena, "%s/in.json", root), *old = arena_strdup(&arena, getenv("PATH")), *message;
     struct plot_request request = {.kind = kind, .inputs = &path, .ninputs = 1, .folder = root,
                                    .view = {.replica = -1}};
     struct error err = {0};
@@ -16,9 +16,9 @@ static void draw(const char *kind, const char *text, int code, const char *expec
     assert_int_equal(plot(&request, &err), -1);
     setenv("PATH", old, 1);
     found = (int)error_exit_code(&err);
-    said = errors(&err);
-    if (!strstr(said, expected))
-        fail_msg("expected '%s' in: %s", expected, said);
+    message = errors(&err);
+    if (!strstr(message, expected))
+        fail_msg("expected '%s' in: %s", expected, message);
     assert_int_equal(found, code);
 }
 
@@ -106,7 +106,7 @@ static void colours_and_styles(void **state)
 #define KERNEL(name, sizes, held) "{\"kernel\": \"" name "\", \"dtype\": \"fp16\", " sizes ", \"measured_us\": 10, " \
     "\"predicted_us\": 12, \"held_out\": " #held "}"
 
-/* Three groups with sizes of their own; what was fitted is not drawn. */
+/* Three groups of unequal sizes; fitted samples are not drawn. */
 static void errors_by_size(void **state)
 {
     (void)state;

@@ -15,7 +15,7 @@ static void draw(const char *kind, json_t *rows, struct plot_key x, struct plot_
     const char *const input = "some.sweep";
     struct plot_request request = {.kind = kind, .inputs = &input, .ninputs = 1, .folder = root,
                                    .view = {.replica = -1}, .rows = {rows, x, y, by}};
-    const char *path = arena_strdup(&arena, getenv("PATH")), *said;
+    const char *path = arena_strdup(&arena, getenv("PATH")), *message;
     struct error err = {0};
     int found;
 
@@ -23,9 +23,9 @@ static void draw(const char *kind, json_t *rows, struct plot_key x, struct plot_
     assert_int_equal(plot(&request, &err), -1);
     setenv("PATH", path, 1);
     found = (int)error_exit_code(&err);
-    said = errors(&err);
-    if (!strstr(said, expected))
-        fail_msg("expected '%s' in: %s", expected, said);
+    message = errors(&err);
+    if (!strstr(message, expected))
+        fail_msg("expected '%s' in: %s", expected, message);
     assert_int_equal(found, code);
 }
 
@@ -138,7 +138,7 @@ static void memory_has_a_limit(void **state)
 }
 
 /* Below its number a cell says where its best row is on the axes in which cells differ, in as many lines as it needs.
- * What all cells have is said once. */
+ * Values that all cells have are printed once. */
 static void cells_say_where_the_best_is(void **state)
 {
     json_t *rows = json_array();
@@ -151,7 +151,7 @@ static void cells_say_where_the_best_is(void **state)
                          i / 8 % 2 ? "gpipe" : "interleaved",
                          i / 32 ? "full" : "none"), "ok",
             arena_printf(&arena, "\"metrics\": {\"iteration_time_s\": %u}", 1 + i / 32 + (i % 2 != i / 16 % 2))));
-    for (unsigned i = 0; i < 16; i++)        /* worse rows of the other schedule, so that it is no axis of its own */
+    for (unsigned i = 0; i < 16; i++)        /* worse rows of the other schedule, so that the schedule is no axis */
         json_array_append_new(rows, row_of(
             arena_printf(&arena, "{\"a\": %u, \"b\": %u, \"strategy.zero\": 0, \"strategy.schedule\": \"1f1b\", "
                          "\"memory.recompute\": \"none\"}", i % 8, i / 8), "ok",
@@ -251,7 +251,7 @@ static void fronts_and_labels(void **state)
     json_decref(rows);
 }
 
-/* A front of so many points that not all labels have room: the chart says how many have. */
+/* A front of more points than there is room for labels: the chart says how many have a label. */
 static void crowded_fronts(void **state)
 {
     json_t *rows = json_array();

@@ -18,16 +18,16 @@ static void draw(const char *kind, const char *const *inputs, int count, int cod
 {
     struct plot_request request = {.kind = kind, .inputs = inputs, .ninputs = count, .folder = root,
                                    .view = {.replica = -1}};
-    const char *path = path_of_nothing(), *said;
+    const char *path = path_of_nothing(), *message;
     struct error err = {0};
     int found;
 
     assert_int_equal(plot(&request, &err), -1);
     setenv("PATH", path, 1);
     found = (int)error_exit_code(&err);
-    said = errors(&err);
-    if (!strstr(said, expected))
-        fail_msg("expected '%s' in: %s", expected, said);
+    message = errors(&err);
+    if (!strstr(message, expected))
+        fail_msg("expected '%s' in: %s", expected, message);
     assert_int_equal(found, code);
 }
 

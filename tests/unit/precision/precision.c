@@ -36,8 +36,8 @@ static void bytes_of_a_parameter(void **state)
             fail_msg("%s; found %g", cases[i].what, held(&cases[i].precision));
 }
 
-/* Every format: what computes is half as wide as fp32 at most where it is mixed, and narrow products are those of fp8 and
- * below alone. */
+/* Every format: mixed formats compute in at most half the width of fp32, and only formats of fp8 and below have narrow
+ * products. */
 static void formats(void **state)
 {
     (void)state;

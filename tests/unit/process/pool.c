@@ -24,7 +24,7 @@ struct heard {
     bool notes;                  /* of a lost piece the note was its number */
     char words[256];             /* of the last crash */
     int alive;                   /* a pipe's end, for announce_and_hang */
-    uint64_t stop;               /* after so many replies this process gets SIGINT; 0: never */
+    uint64_t stop;               /* after this number of replies this process gets SIGINT; 0: never */
     int sum, signal;
 };
 
@@ -123,7 +123,7 @@ static void test_crashes(void **state)
         assert_int_equal(heard.replies[i], i % 10 != 7);
     }
     assert_true(heard.notes);
-    /* The last words are those of the piece, not of all that the worker did. */
+    /* The last words are of this piece alone, not of all pieces of the worker. */
     assert_non_null(strstr(heard.words, ": piece 1"));
     assert_null(strstr(heard.words, "\n"));
 }

@@ -1,5 +1,5 @@
-/* tensors: plans that send single tensors to the host, against a replay of their own that counts bytes at every moment,
- * and against all sets of tensors of short chains. */
+/* tensors: plans that send single tensors to the host, against a replay that counts bytes at every moment, and against
+ * all sets of tensors of short chains. */
 #include "recompute/tensors.h"
 
 #include <math.h>
@@ -29,7 +29,7 @@ static double drawn(uint64_t *seed, int least, int most)
     return least + floor(uniform(seed) * (most - least + 1));
 }
 
-/* A chain with so many tensors at most, inputs included; its layers' tensors are in `bytes`. */
+/* A chain of at most `tensors` tensors, inputs included; its layers' tensors are in `bytes`. */
 static size_t random_chain(uint64_t *seed, size_t tensors, bool selective, struct chain_layer *layers,
                            double bytes[][PARTS])
 {
@@ -262,7 +262,7 @@ static struct chain_limit random_limit(uint64_t *seed, const struct chain_layer 
     };
 }
 
-/* Nothing is computed again: the search finds the best of all sets of up to 8 tensors, or that none fits. */
+/* Without recomputation: the search finds the best of all sets of up to 8 tensors, or that none fits. */
 static void test_all_sets(void **state)
 {
     enum { CHAINS = 1500 };

@@ -37,7 +37,7 @@ static void test_payloads(void **state)
         {"data: 1, tensor: 8",
          {[PAYLOAD_ACTIVATIONS] = (2 * LAYERS + 1) * M * reduced,
           [PAYLOAD_ACTIVATION_GRADIENTS] = (2 * LAYERS + 1) * M * reduced}},
-        {"data: 1, tensor: 8, sequence_parallel: true",      /* the weights' products gather their inputs again */
+        {"data: 1, tensor: 8, sequence_parallel: true",      /* the weights' products gather their inputs once more */
          {[PAYLOAD_ACTIVATIONS] = ((2 * LAYERS + 1) * reduced + (2 * LAYERS + 1) * share * boundary) * M,
           [PAYLOAD_ACTIVATION_GRADIENTS] = (2 * LAYERS + 1) * M * reduced}},
         {"data: 1, pipeline: 4",
@@ -62,7 +62,7 @@ static void test_payloads(void **state)
     }
 }
 
-/* What a full recomputation sends again are activations. */
+/* A full recomputation sends activations. */
 static void test_recomputed(void **state)
 {
     struct simulated simulated;

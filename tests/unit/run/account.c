@@ -67,7 +67,7 @@ static void end(void **state)
     assert_true(seconds[ACCOUNT_BUBBLE] == 3 && sum(seconds) == 3);
 }
 
-/* Every operation of a compute lane is of some kind, and every kind has a name of its own. */
+/* Every operation of a compute lane is of some kind, and no two kinds have one name. */
 static void names(void **state)
 {
     (void)state;

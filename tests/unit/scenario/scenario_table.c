@@ -1,4 +1,4 @@
-/* The help of a scenario's keys: where the values of a choice have texts of their own, there is one for each value. */
+/* The help of a scenario's keys: where one value of a choice has a text, each has. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

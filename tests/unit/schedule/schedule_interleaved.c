@@ -214,7 +214,7 @@ static void test_slots_of_zero_bubble(void **state)
     assert_true(expect_plan(zb, plan_of(&planned, 4, 2, 8, 0), whole[0]) == 51);
 }
 
-/* The bubble in seconds is that of 1F1B with stages the size of one chunk, so chunks divide it. */
+/* The bubble in seconds is as long as in 1F1B with stages of the size of one chunk, so chunks divide it. */
 static void test_bubble_of_1f1b(void **state)
 {
     const struct schedule *interleaved = schedule_named("interleaved"), *plain = schedule_named("1f1b");

@@ -190,9 +190,9 @@ static void assert_in_flight(enum shape schedule, const struct simulated *simula
 
         if (played->most[rank] > bound || (schedule <= CHIMERA && played->most[rank] != bound))
             fail_msg("rank %d has %d in flight instead of %d in\n%s", rank, played->most[rank], bound, simulated->text);
-        int said = strategy->ideal_in_flight ? strategy->ideal_in_flight(plan, rank) : -1;
-        if (said >= 0 && said != played->most[rank])
-            fail_msg("rank %d has %d in flight, its schedule says %d, in\n%s", rank, played->most[rank], said,
+        int expected = strategy->ideal_in_flight ? strategy->ideal_in_flight(plan, rank) : -1;
+        if (expected >= 0 && expected != played->most[rank])
+            fail_msg("rank %d has %d in flight, its schedule says %d, in\n%s", rank, played->most[rank], expected,
                      simulated->text);
         if (!plan->recompute && schedule != VARUNA)
             expect_near("activations", simulated->run.metrics.ranks[rank].peak_activation, played->most[rank],

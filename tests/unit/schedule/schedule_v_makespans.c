@@ -36,8 +36,8 @@ static void test_makespans(void **state)
 }
 
 /* Chimera with K units of P micro-batches: directly one after another, each further one adds 2 of the shorter work and
- * 2P-2 of the longer; with doubled forwards and B = 2F there are no bubbles in between, and the iteration is less than
- * that of 1F1B, (M+P-1)(F+B), however many there are. */
+ * 2P-2 of the longer; with doubled forwards and B = 2F there are no bubbles in between, and the iteration is shorter
+ * than 1F1B's, (M+P-1)(F+B), for every number of units. */
 static void test_chimera_units(void **state)
 {
     static const struct times times[] = {{1, 1, 1, 1}, {2, 1, 1, 1}, {1, 2.5, 2.5, 1}, {3, 0.5, 0.5, 1}};

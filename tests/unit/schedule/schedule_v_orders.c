@@ -119,7 +119,7 @@ static void test_orders(void **state)
         assert_orders(cases[i].schedule, cases[i].stages, cases[i].micro_batches, cases[i].orders);
 }
 
-/* Where a folder of further orders is kept beside the repository, all of its files of these schedules. */
+/* All files of these schedules in the folder of further orders next to the repository, where there is one. */
 static void test_orders_of_folder(void **state)
 {
     static const char folder[] = DTSIM_SOURCE_DIR "/../shared/schedules/orders";
@@ -184,7 +184,7 @@ static void test_overlapped_grid(void **state)
     simulated_release(&simulated);
 }
 
-/* Appends so many times the actions of a text: F a forward pass of two micro-batches, B a backward of one, of the
+/* Appends the actions of a text `times` times: F a forward pass of two micro-batches, B a backward of one, of the
  * direction in whose first half of stages the rank is (o) or of the other (x). */
 static char *repeat(char *to, int times, const char *actions)
 {

@@ -37,7 +37,8 @@ static void test_orders_of_peers(void **state)
         struct plan plan = plan_of(peers[i].stages, peers[i].micro_batches, (struct plan_times){1, 1, 1, 0});
 
         expect_orders(schedule_named(peers[i].schedule), &plan, peers[i].orders);
-        plan.times = (struct plan_times){0};         /* if nothing takes time, the order is that of equal times */
+        plan.times = (struct plan_times){0};         /* if nothing takes time, the order is the same as with equal
+                                                      * times */
         expect_orders(schedule_named(peers[i].schedule), &plan, peers[i].orders);
     }
 }
@@ -280,8 +281,8 @@ static void test_deadlocks(void **state)
     assert_true(deadlocks > TRIALS / 20 && deadlocks < TRIALS / 2);
 }
 
-/* The time grows with the number of works, not with its product with that of the ranks: these ranks go on one by one,
- * from the last to the first. */
+/* The time grows with the number of works, not with the number of works times the number of ranks: these ranks go on
+ * one by one, from the last to the first. */
 static void test_many_stages(void **state)
 {
     enum { RANKS = 1 << 16 };

@@ -1,5 +1,5 @@
-/* The order of steps that wait for labels: against rules that can be checked one by one, and against ranks that look again
- * and again whether they may go on. */
+/* The order of steps that wait for labels: against rules that can be checked one by one, and against ranks that poll
+ * their labels in turns. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -36,14 +36,14 @@ static void add_shared(struct script *script, uint32_t number, uint32_t need)
 static void expect_order(const struct script *script, const char *expected)
 {
     struct unresolved why = {0};
-    char said[256] = "";
+    char found[256] = "";
     size_t count;
     const struct step **order = script_resolve(script, &count, &why);
 
     assert_null(why.step);
     for (size_t i = 0; i < count; i++)
-        snprintf(said + strlen(said), sizeof said - strlen(said), i ? " %u" : "%u", order[i]->number);
-    assert_string_equal(said, expected);
+        snprintf(found + strlen(found), sizeof found - strlen(found), i ? " %u" : "%u", order[i]->number);
+    assert_string_equal(found, expected);
     free(order);
 }
 
@@ -139,8 +139,8 @@ struct state { const struct script *script; uint32_t next[RANKS * 3]; int left[L
 static bool poll(struct state *all, uint32_t row, const struct step **done)
 {
     const struct script *script = all->script;
-    size_t end = row + 1 < script->rows.count ? script->rows.items[row + 1] : script->all.count;
-    const struct step *step = &script->all.items[all->next[row]];
+    size_t end = row + 1 < script->rows.count ? script->rows.items[row + 1] : script->steps.count;
+    const struct step *step = &script->steps.items[all->next[row]];
 
     if (all->next[row] == end)
         return false;
@@ -155,7 +155,7 @@ static bool poll(struct state *all, uint32_t row, const struct step **done)
     return true;
 }
 
-/* The definition of the order: ranks look one after another, and all again and again. */
+/* The definition of the order: ranks poll one after another, in turns, until all rows end. */
 static void expect_polled(const struct script *script, const struct step *const *order, size_t count)
 {
     struct state all = {.script = script};
@@ -192,14 +192,14 @@ static void test_as_polled(void **state)
         const struct step **order = script_resolve(&script, &count, &why);
 
         assert_null(why.step);
-        assert_int_equal(count, script.all.count - script.rows.count + 1);
+        assert_int_equal(count, script.steps.count - script.rows.count + 1);
         expect_polled(&script, order, count);
         free(order);
         script_release(&script);
     }
 }
 
-/* A budget that is spent ends the search; nothing is said about steps. */
+/* A spent budget ends the search; no step is reported as waiting. */
 static void test_budget(void **state)
 {
     struct progress progress;

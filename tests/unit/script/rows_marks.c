@@ -63,7 +63,7 @@ static void check_row(const struct rows *rows, int rank, int *marked, const char
         assert_true(first[chunk]);
 }
 
-/* Every local step has all works of the row, of micro-batches of its own, and an update of its own. */
+/* Every local step has all works of the row, on other micro-batches, and an update. */
 static void check_steps(const struct rows *rows, int rank)
 {
     const struct row *row = &rows->workload->rows[rank];

@@ -94,7 +94,7 @@ static void test_precedence(void **state)
     scenario_release(&scenario);
 }
 
-/* The runtime is the file's, or that of the file that it begins with. */
+/* The runtime is the file's, or the runtime of the file that it begins with. */
 static void test_runtime(void **state)
 {
     static const char *const cases[][2] = {

@@ -4,7 +4,7 @@
 
 #include "files/data.h"
 
-/* Every file goes with every schedule, stage of ZeRO and format; and what was resolved, read again, is the same. */
+/* Every file goes with every schedule, stage of ZeRO and format; and the resolved scenario reads back to the same. */
 static void check_file(const char *name, const char *rest)
 {
     struct scenario scenario, again;
@@ -26,7 +26,7 @@ static void check_file(const char *name, const char *rest)
     if (load_text(printed, &again, &err))
         fail_at(printed, &err);
     if (!node_equal(scenario_dump(&arena, &again), dump))
-        fail_msg("%s, %s: read again it is another scenario:\n%s", name, rest, printed);
+        fail_msg("%s, %s: it reads back as another scenario:\n%s", name, rest, printed);
     scenario_release(&scenario);
     scenario_release(&again);
     arena_release(&arena);

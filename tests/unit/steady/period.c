@@ -18,7 +18,7 @@ static void same_rows(const struct row *found, const struct row *wanted, const c
     }
 }
 
-/* `spare`: at least so many micro-batches of each direction can be taken out. */
+/* `spare`: how many micro-batches of each direction can be taken out at least. */
 static void take_out(const char *schedule, int spare)
 {
     struct simulated whole;

@@ -1,4 +1,5 @@
-/* store: rows are found again, also where a file is cut, and none stands twice; what is no store is left alone. */
+/* store: rows are found after a restart, also where a file is cut, and none is written twice; a file that is no store
+ * stays as it is. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -74,7 +75,7 @@ static char *content(const char *path, size_t *size)
     return text;
 }
 
-/* Cut at any byte, a file has its whole lines left, and takes the missing rows again. */
+/* A file that is cut at any byte keeps its whole lines, and the missing rows are added anew. */
 static void test_cut(void **state)
 {
     struct place place = place_make();

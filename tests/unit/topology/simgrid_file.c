@@ -62,7 +62,7 @@ static void test_routes(void **state)
     cluster = load_good(CLUSTER);
     assert_links(&cluster, 1, 2, "nic1.up n0_link_1_UP spine n1_link_0_DOWN nic2.down");
     assert_links(&cluster, 2, 1, "nic2.up n1_link_0_UP spine n0_link_1_DOWN nic1.down");
-    /* GPUs that share a NIC have routes of their own behind it */
+    /* GPUs that share a NIC have different routes behind it */
     cluster = load_good("{" NODES(2, 2) NETWORK(1, "{xml: p.xml}") "}");
     assert_links(&cluster, 1, 2, "nic0.up n0_link_1_UP spine n1_link_0_DOWN nic1.down");
 }
@@ -80,7 +80,7 @@ static bool same_key(const struct cluster *cluster, const struct cluster *other)
     return same;
 }
 
-/* What is remembered of a cluster is not that of another file by the same name; the same file is read once. */
+/* A remembered cluster is not used for another file of the same name; the same file is read once. */
 static void test_key(void **state)
 {
     struct cluster first, again, other;
@@ -100,7 +100,7 @@ static void test_key(void **state)
     cache_release(&cache);
 }
 
-/* Hosts of a larger file: said, and no mistake. Parts of unequal nodes have their own numbers of GPUs. */
+/* A file with more hosts is noted, and is no error. Parts of unequal nodes have their own numbers of GPUs. */
 static void test_hosts(void **state)
 {
     struct cluster cluster;

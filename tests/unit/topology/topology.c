@@ -114,7 +114,7 @@ static void test_torus(void **state)
     expect(&cluster, 2, 6, "nic2.up node1.y- node0.y- nic6.down", 7e-6, 4e9);              /* odd goes down */
     mesh = of(12, "{dims: [3, 4], wrap: false}");
     expect(&mesh, 0, 16, "nic0.up node0.x+ node4.x+ nic16.down", 5e-6, 10e9);
-    mesh = of(4, "{dims: [2, 2]}");            /* two links between a pair: each node sends by its own */
+    mesh = of(4, "{dims: [2, 2]}");            /* two links between a pair: each node sends over one of them */
     expect(&mesh, 0, 2, "nic0.up node0.y+ nic2.down", 5e-6, 10e9);
     expect(&mesh, 2, 0, "nic2.up node1.y- nic0.down", 5e-6, 10e9);
 }

@@ -1,4 +1,4 @@
-/* Traces: what is said of bad tables; and names of others do nothing: files that have them are still valid. */
+/* Traces: the errors for bad tables. Hostile names in tables do nothing: files with them are still valid. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -45,11 +45,11 @@ static void put_counters(const char *of_memory, const char *of_utilization)
     put("utilization.tsv", of_utilization);
 }
 
-/* A trace of these tables; what is said of it. */
+/* The message for a trace of these tables. */
 static char *traced(enum trace_format format, const char *result, const char *spans, const char *groups)
 {
     struct trace_request request = {.dir = root, .format = format, .merge = format == TRACE_KINETO};
-    char *out = xprintf("%s/out", root), *said = NULL;
+    char *out = xprintf("%s/out", root), *shown = NULL;
     FILE *told = fopen("/dev/null", "w");
     struct error err = {0};
 
@@ -58,11 +58,11 @@ static char *traced(enum trace_format format, const char *result, const char *sp
     put("groups.tsv", groups);
     request.out = format == TRACE_CHAKRA ? root : out;
     if (trace_write(&request, told, &err))
-        said = messages_of(&err);
+        shown = messages_of(&err);
     fclose(told);
     free(out);
     error_release(&err);
-    return said;
+    return shown;
 }
 
 static const struct { const char *result, *spans, *groups, *expected; } bad[] = {
@@ -91,11 +91,11 @@ static void test_bad_tables(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(bad); i++)
         for (enum trace_format format = 0; format < TRACE_FORMAT_COUNT; format++) {
-            char *said = traced(format, bad[i].result, bad[i].spans, bad[i].groups);
+            char *shown = traced(format, bad[i].result, bad[i].spans, bad[i].groups);
 
-            if (!said || !strstr(said, bad[i].expected))
-                fail_msg("expected '%s' of case %zu in: %s", bad[i].expected, i, said ? said : "nothing");
-            free(said);
+            if (!shown || !strstr(shown, bad[i].expected))
+                fail_msg("expected '%s' of case %zu in: %s", bad[i].expected, i, shown ? shown : "nothing");
+            free(shown);
         }
 }
 
@@ -113,13 +113,13 @@ static void test_bad_counters(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT(bad_counters); i++) {
-        char *said;
+        char *shown;
 
         put_counters(bad_counters[i].memory, bad_counters[i].utilization);
-        said = traced(TRACE_PERFETTO, RESULT, HEADER FIRST, GROUPS);
-        if (!said || !strstr(said, bad_counters[i].expected))
-            fail_msg("expected '%s' of case %zu in: %s", bad_counters[i].expected, i, said ? said : "nothing");
-        free(said);
+        shown = traced(TRACE_PERFETTO, RESULT, HEADER FIRST, GROUPS);
+        if (!shown || !strstr(shown, bad_counters[i].expected))
+                fail_msg("expected '%s' of case %zu in: %s", bad_counters[i].expected, i, shown ? shown : "nothing");
+        free(shown);
     }
     put_counters(memory, utilization);
 }
@@ -143,10 +143,10 @@ static void check_name(const char *name)
     json_t *json;
 
     for (enum trace_format format = 0; format < TRACE_FORMAT_COUNT; format++) {
-        char *said = traced(format, RESULT, spans, groups);
+        char *shown = traced(format, RESULT, spans, groups);
 
-        if (said)
-            fail_msg("'%.40s': %s", name, said);
+        if (shown)
+            fail_msg("'%.40s': %s", name, shown);
         json = format == TRACE_KINETO ? json_load_file(path, 0, NULL) : NULL;
         assert_true(format != TRACE_KINETO || json_array_size(json_object_get(json, "traceEvents")) > 10);
         json_decref(json);

@@ -20,7 +20,7 @@ static const char base[] = "base:\n"
                            "  strategy: {schedule: gpipe}\n"
                            "  memory: {limit: 6 GB}\n";
 
-/* The paper of this text, in a file of its own; returns what paper_load says. */
+/* Loads the paper of this text from a new file; returns the result of paper_load. */
 static int load(struct paper *paper, const char *text, struct error *err)
 {
     char path[] = "/tmp/dtsim-paper-XXXXXX";
@@ -81,7 +81,7 @@ static void test_errors(void **state)
     close_to(validation_error(&validation, 1, 5), 0);
     close_to(validation_error(&validation, 2, 5), -0.5);
     close_to(validation_error(&validation, 3, 5), NAN);
-    /* A rate's error is that of the time behind it: 4 samples in 12 s, measured 2 s a sample. */
+    /* A rate's error is the error of the time from which it follows: 4 samples in 12 s, measured 2 s a sample. */
     close_to(validation_error(&validation, 0, 6), 0.5);
     close_to(validation_error(&validation, 1, 7), 0.1);
     close_to(validation_relative_error(&validation, 0), NAN);

@@ -22,7 +22,7 @@ static void test_counts(void **state)
     forward(&rows[0], 0, 1);
     forward(&rows[0], 1, 0);
     backward_input(&rows[0], 1, 0);
-    overlapped(&rows[0], 1, 1, 0, 0);            /* together: no third one is ever in flight beside two */
+    overlapped(&rows[0], 1, 1, 0, 0);            /* an overlapped pair: never are three in flight */
     backward_input(&rows[0], 1, 1);
     backward_weight(&rows[0], 1, 1);
     counts = rows_count(&arena, rows, &plan);
