@@ -251,7 +251,10 @@ static int load_between(struct arena *arena, struct cluster *cluster, struct err
 
     if (!node)
         return 0;
-    if (node->kind != NODE_MAPPING || !node->count || node->count > PAIRS_MAX)
+    if (node->kind == NODE_MAPPING && node->count > PAIRS_MAX)
+        return error_add(err, EXIT_INPUT, node->loc, "between: found %zu pairs of parts; %d parts have at most %d", node->count,
+                         PARTS_MAX, PAIRS_MAX);
+    if (node->kind != NODE_MAPPING || !node->count)
         return error_add(err, EXIT_INPUT, node->loc, "between: expected a mapping of pairs of parts such as {old-new: "
                          "{bandwidth: 100 Gb/s}}");
     if (cluster->ideal)

@@ -63,6 +63,8 @@ char *rank_degrees_text(const struct rank_degrees *ranks, int count, char *buffe
         if (used < size)
             used += (size_t)snprintf(buffer + used, size - used, ": tensor %d x data %d", ranks[p].tensor, ranks[p].data);
     }
+    if (used >= size && size >= sizeof "...")
+        strcpy(buffer + size - sizeof "...", "...");
     return buffer;
 }
 
@@ -120,6 +122,27 @@ static int place_of(const struct layout *layout, int seat)
     return place.rank * layout->degree[DIMENSION_DATA] + place.data;
 }
 
+/* "rank 0", or "ranks 0-2, 5": those that have a replica on the part. */
+static const char *ranks_on(struct arena *arena, const int *parts, const struct layout *layout, int part)
+{
+    int ranks = layout->degree[DIMENSION_PIPELINE], most = layout->degree[DIMENSION_DATA], count = 0;
+    bool *on = ARENA_ARRAY(arena, bool, ranks + 1);
+    const char *text = "";
+
+    for (int p = 0; p < ranks; p++) {
+        for (int r = 0; r < layout_data(layout, p); r++)
+            on[p] |= parts[p * most + r] == part;
+        count += on[p];
+    }
+    for (int p = 0, end; p < ranks; p = end + 1) {
+        for (end = p; on[end]; )
+            end++;
+        if (end > p)
+            text = arena_printf(arena, end > p + 1 ? "%s%s%d-%d" : "%s%s%d", text, *text ? ", " : "", p, end - 1);
+    }
+    return arena_printf(arena, "rank%s %s", count > 1 ? "s" : "", text);
+}
+
 int stages_place(struct arena *arena, const int *parts, struct loc loc, const struct cluster *cluster,
                  struct layout *layout, struct error *err)
 {
@@ -134,8 +157,9 @@ int stages_place(struct arena *arena, const int *parts, struct loc loc, const st
         int most = part.nodes * cluster_node_gpus(cluster, part.first);
 
         if (counts[i] > most)
-            rc = error_add(err, EXIT_INFEASIBLE, loc, "strategy: stages: '%s' has %d GPUs, the stages on it need %d",
-                           part.name, most, counts[i]);
+            rc = error_add(err, EXIT_INFEASIBLE, loc, "strategy: stages: '%s' has %d GPUs, the stages on it (%s) "
+                           "need %d; expected fewer stages on it, smaller degrees, or more of its nodes", part.name, most,
+                           ranks_on(arena, parts, layout, i), counts[i]);
         counts[i] = cluster_node_gpu(cluster, part.first, 0);        /* the next one */
     }
     for (int seat = 0; !rc && seat < layout->seats; seat++) {

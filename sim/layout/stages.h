@@ -24,7 +24,7 @@ extern const struct table stage_spec_table;
 bool stages_say_parts(const struct list *stages);
 /* Whether any stage says a degree of its own. */
 bool stages_say_degrees(const struct list *stages);
-/* "ranks 0-1: tensor 4 x data 2; rank 2: tensor 8 x data 1"; returns buffer. */
+/* "ranks 0-1: tensor 4 x data 2; rank 2: tensor 8 x data 1", with "..." for those that do not fit; returns buffer. */
 char *rank_degrees_text(const struct rank_degrees *ranks, int count, char *buffer, size_t size);
 /* The number of the part, among those that the cluster says, of each pipeline rank of each replica: [rank * data +
  * replica], with the largest `data` of all ranks, in the arena. NULL after an error: a stage that does not say it, an

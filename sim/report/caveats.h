@@ -7,7 +7,7 @@
 #include "run/certainty.h"
 
 struct caveats {
-    const char *items[24];       /* a sentence each, without a full stop; in the arena */
+    const char *items[26];       /* a sentence each, without a full stop; in the arena */
     size_t count;
 };
 
@@ -28,6 +28,9 @@ const char *idle_text(struct arena *arena, const struct scenario *scenario);
 bool idle_matters(const struct scenario *scenario);
 /* Idle GPUs by part, for `idle_gpus`; the caller owns the reference. */
 json_t *idle_json(const struct scenario *scenario);
+/* Which GPUs have no rate in the format of the GEMMs, which then take as long as in fp32. NULL: all have one, or times are
+ * given. */
+const char *caveat_rates(struct arena *arena, const struct scenario *scenario);
 /* What the time of frozen weights in four bits stands on. NULL: there are none. */
 const char *caveat_packed(struct arena *arena, const struct scenario *scenario);
 /* What batch.shares: auto gave each replica. NULL: it did not. */

@@ -1,11 +1,16 @@
-/* Caveats of clusters whose nodes are of several kinds or in part idle, of replicas that get unequal shares of the batch,
- * and of frozen weights in few bits. */
+/* Caveats of clusters whose nodes are of several kinds or in part idle, of GPUs without the format, of replicas that get
+ * unequal shares of the batch, and of frozen weights in few bits. */
 #include "report/caveats.h"
+
+#include <string.h>
 
 #include "base/base.h"
 #include "files/json.h"
 #include "hardware/cluster.h"
+#include "hardware/gpu.h"
 #include "layout/layout.h"
+#include "model/model.h"
+#include "precision/precision.h"
 #include "scenario/scenario.h"
 
 const char *caveat_order(struct arena *arena, const struct scenario *scenario)
@@ -95,6 +100,23 @@ const char *caveat_mixed_groups(struct arena *arena, const struct scenario *scen
                                         "several kinds%s%s%s: each work takes as long as on the slowest of their GPUs", r,
                                         p, kinds ? " (" : "", kinds ? kinds : "", kinds ? ")" : "");
     return NULL;
+}
+
+const char *caveat_rates(struct arena *arena, const struct scenario *scenario)
+{
+    const struct cluster *cluster = &scenario->cluster;
+    enum dtype products = precision_products(&scenario->memory.precision);
+    const char *names = "";
+
+    for (int kind = 0; kind < cluster_kinds(cluster) && !model_is_timed(&scenario->model); kind++) {
+        const struct gpu *gpu = cluster_sheet(cluster, cluster_kind_gpu(cluster, kind));
+
+        if (layout_kind_seats(&scenario->layout, kind) && gpu->name && gpu_rate(gpu, products) == 0 &&
+            !strstr(names, gpu->name))
+            names = arena_printf(arena, "%s%s%s", names, *names ? ", " : "", gpu->name);
+    }
+    return !*names ? NULL : arena_printf(arena, "%s has no rate in %s: its GEMMs take as long as in fp32", names,
+                                         dtype_names[products]);
 }
 
 const char *caveat_packed(struct arena *arena, const struct scenario *scenario)

@@ -82,6 +82,7 @@ static int fill_degrees(struct scenario *scenario, struct stage_spec *stages, st
     struct parallelism *spec = &scenario->parallelism;
     struct rank_degrees most = {1, 1, 0};
     double gpus = 0;
+    int room = scenario->cluster.nodes > 0 ? cluster_gpus(&scenario->cluster) : 1048576;
     bool equal = true, tensors = true, datas = true;
 
     for (int p = 0; p < spec->pipeline; p++) {
@@ -108,11 +109,10 @@ static int fill_degrees(struct scenario *scenario, struct stage_spec *stages, st
     spec->tensor = most.tensor;
     spec->data = most.data;
     spec->ranks = equal ? NULL : ranks;
-    if (equal)
-        return 0;
-    if (gpus > 1048576 || (scenario->cluster.nodes > 0 && gpus > cluster_gpus(&scenario->cluster)))
-        return error_infeasible(err, ERROR_GPUS, spec->stages.node->loc, "strategy: stages: they need %.0f GPUs, the cluster "
-                                "has %d", gpus, scenario->cluster.nodes > 0 ? cluster_gpus(&scenario->cluster) : 1048576);
+    if (!equal && (gpus > 1048576 || gpus > room))
+        return error_infeasible(err, ERROR_GPUS, spec->stages.node->loc, "strategy: stages: they need %.0f GPUs (%s), the cluster "
+                                "has %d; expected smaller degrees, fewer stages, or more nodes", gpus, rank_degrees_text(
+                                ranks, spec->pipeline, arena_alloc(&scenario->arena, 240), 240), room);
     return 0;
 }
 

@@ -24,6 +24,12 @@ static inline int trials(int all)
     return (all + one_in() - 1) / one_in();
 }
 
+/* The same of cases that take long: a few unless all are asked for. */
+static inline int few_or(int few, int all)
+{
+    return one_in() == 1 ? all : few;
+}
+
 /* The cases 1, 2, ... that are tried of `all`. */
 #define EACH_TRIAL(i, all) for (uint64_t i = 1; i <= (uint64_t)trials(all); i++)
 
