@@ -188,34 +188,35 @@ static void mark_overlapped(struct program *program, size_t first)
             program->ops.items[i].overlapped = true;
 }
 
-static struct place place_of(const struct lowering *lowering, int replica, int rank, size_t entry)
+static void place_set(const struct lowering *lowering, int replica, int rank, size_t entry, struct place *place)
 {
     struct work work = row_entry(&lowering->rows, rank, entry);
-    struct place place =
-        lowering->first_places[program_rank(lowering, replica, rank) * lowering->plan->chunks + work.chunk];
 
+    *place = lowering->first_places[program_rank(lowering, replica, rank) * lowering->plan->chunks + work.chunk];
     if (lowering->plan->slices > 1) {
-        struct token_slice slice = class_slice(lowering->plan, lowering->ranks[place.prank].class, work.mb);
+        struct token_slice slice = class_slice(lowering->plan, lowering->ranks[place->prank].class, work.mb);
 
-        place.held = &slice.stages[place.stage];
-        place.times = &slice.times[place.stage];
+        place->held = &slice.stages[place->stage];
+        place->times = &slice.times[place->stage];
     }
-    place.state += work.mb;
-    place.work = work;
-    place.marks = lowering->rows.marks[rank][entry];
-    return place;
+    place->state += work.mb;
+    place->work = work;
+    place->marks = lowering->rows.marks[rank][entry];
 }
 
 /* Sets `lowering->places` to the places of an entry and of the entries that overlap with it. */
 static void places_find(struct lowering *lowering, int replica, int rank, size_t entry)
 {
     struct places *places = &lowering->places;
+    struct place *place;
 
     places->count = 0;
-    do
-        *GROW(places) = place_of(lowering, replica, rank, entry++);
-    while (places->items[places->count - 1].work.with_next);
-    hide_dispatches(lowering);
+    do {
+        place = GROW(places);
+        place_set(lowering, replica, rank, entry++, place);
+    } while (place->work.with_next);
+    if (places->count > 1 || lowering->scenario->parallelism.overlap_dispatch == OVERLAP_DISPATCH_SHARED)
+        hide_dispatches(lowering);
 }
 
 /* Overlapped entries begin when all of them can, and their results are there when all of them have ended. */
