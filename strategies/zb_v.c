@@ -25,13 +25,6 @@ static const struct field fields[] = {
 };
 static const struct table options = {TABLE("strategy", "options of zb-v", zb_v_options, fields)};
 
-void zb_v_append(struct row *row, const struct plan *plan, enum work_kind kind, int chunk, int mb)
-{
-    if (plan->recompute && kind == BACKWARD_INPUT)
-        recompute(row, chunk, mb);
-    *GROW(row) = (struct work){.kind = kind, .chunk = chunk, .mb = mb};
-}
-
 /* A row of the fixed order. The order is written for at least 2P-1 micro-batches; missing ones are left out. */
 struct walk { struct row *row; const struct plan *plan; int forwards[2], inputs[2], weights[2]; };
 

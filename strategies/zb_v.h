@@ -18,7 +18,12 @@ static inline int leg_from(int ranks, int rank, int leg)
 }
 
 /* Appends a work, and before an input gradient a recomputation if the plan has recomputation. */
-void zb_v_append(struct row *row, const struct plan *plan, enum work_kind kind, int chunk, int mb);
+static inline void zb_v_append(struct row *row, const struct plan *plan, enum work_kind kind, int chunk, int mb)
+{
+    if (plan->recompute && kind == BACKWARD_INPUT)
+        recompute(row, chunk, mb);
+    *GROW(row) = (struct work){.kind = kind, .chunk = chunk, .mb = mb};
+}
 
 /* zb-v, built greedily (zb_v_greedy.c). */
 void zb_v_greedy(struct row *rows, const struct plan *plan);

@@ -4,8 +4,8 @@
 - A file of sim/ includes, itself, a header of each room whose functions or data it uses. --mend adds the lines that lack.
 - A file uses its own room and the rooms above it in the list of tests/support/sources.h; the lists of strategies, charts and
   commands are the exception.
-- Files do not use each other in a circle. The registries do (list.h names each schedule, which calls functions of its
-  registry), and circles within one room, which are listed here until they are mended: this list only becomes shorter.
+- Files do not use each other in a circle. Only the registries do: list.h names each schedule, which calls functions of its
+  registry.
 """
 import collections
 import os
@@ -15,10 +15,6 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 REGISTRIES = {"sim/schedule/schedule.c", "sim/collective/collective.c", "sim/cli/cmd.c", "plots/plot.c"}
-# Files of a room that are in circles, at most.
-CIRCLES = {
-    "scenario": 10,
-}
 
 
 def objects(build):
@@ -110,14 +106,14 @@ def mend(source, add):
 
 
 def circles(uses):
-    """The sets of files that use each other in a circle (Tarjan 1972)."""
+    """The sets of files that use each other in a circle (Tarjan 1972), but for what a registry uses."""
     sys.setrecursionlimit(10000)
     index, low, stack, found = {}, {}, [], []
 
     def visit(at):
         index[at] = low[at] = len(index)
         stack.append(at)
-        for other in uses.get(at, ()):
+        for other in () if at in REGISTRIES else uses.get(at, ()):
             if other not in index:
                 visit(other)
                 low[at] = min(low[at], low[other])
@@ -149,14 +145,8 @@ def main():
         for other, symbols in others.items():
             if room(other) in order and order.index(room(other)) > order.index(room(source)):
                 wrong.append(f"{source} uses {', '.join(sorted(symbols))} of {other}, a room below its own")
-    sizes = collections.Counter()
-    for circle in circles(uses):
-        if not REGISTRIES & set(circle):
-            sizes["+".join(sorted({room(path) for path in circle}))] += len(circle)
-    for name, size in sizes.items():
-        if size > CIRCLES.get(name, 0):
-            wrong.append(f"{size} files of {name} use each other in circles; at most {CIRCLES.get(name, 0)} did")
-    print(f"{len(uses)} files, {sum(map(len, uses.values()))} uses; in circles of a room: {dict(sizes)}")
+    wrong += [f"{', '.join(circle)} use each other in a circle" for circle in circles(uses)]
+    print(f"{len(uses)} files, {sum(map(len, uses.values()))} uses")
     print("\n".join(wrong))
     return 1 if wrong else 0
 

@@ -3,7 +3,6 @@
 #include "hardware/cluster.h"
 
 #include <ctype.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

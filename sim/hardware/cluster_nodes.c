@@ -8,7 +8,6 @@
 #include "base/base.h"
 #include "base/units.h"
 #include "config/field.h"
-#include "topology/topology.h"
 
 /* Checks that bandwidth and latency of a link are both given or, if nothing needs the link, neither; a value that is
  * not given is set to NaN. There is no default: a forgotten latency taken as zero would give wrong results. `why` says

@@ -1,6 +1,15 @@
 #include "kernels/costs.h"
 
 #include <stddef.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "base/units.h"
+#include "config/conf.h"
+#include "files/data.h"
+#include "hardware/cluster.h"
+#include "hardware/gpu.h"
+#include "kernels/profile.h"
 
 static const struct field costs_spec_fields[] = {
     {KEY(costs_spec, gpu), .kind = FIELD_CHOICE, .choices = cost_source_names, .fallback = "auto",
@@ -67,4 +76,143 @@ struct cost costs_traffic(const struct kernel_costs *costs, const char *name, en
                             .bytes = bytes};
 
     return bytes == 0 ? (struct cost){0} : costs_kernel(costs, &kernel);
+}
+
+/* ---- the costs of each kind of node: measured ones where there are any, and results say which ---- */
+
+static const char folder[] = "calibration/data";
+
+/* The costs that are resolved, and for which cluster. */
+struct costs_of {
+    struct arena *arena;
+    const struct costs_spec *spec;
+    const struct node *place;        /* of a message where the spec has none */
+    const struct cluster *cluster;
+};
+
+static struct loc costs_loc(const struct costs_of *of, const char *key)
+{
+    return node_loc(of->spec->node ? of->spec->node : of->place, key);
+}
+
+/* The own profile of a kind's GPU, or of the GPU that it is based on; or NULL. A GPU of one's own file is another one,
+ * whatever that is called. */
+static int find_own(const struct costs_of *of, int kind, const char **profile, struct error *err)
+{
+    int first = cluster_kind_gpu(of->cluster, kind);
+    const char *base = cluster_sheet(of->cluster, first)->base, *path = NULL;
+    const char *gpu = base ? base : cluster_gpu_name(of->cluster, first);
+    int rc = gpu && !data_is_path(gpu) ? data_file(of->arena, folder, gpu, &path, err) : 0;
+
+    *profile = path ? gpu : NULL;
+    return rc;
+}
+
+static int report_missing(const struct costs_of *of, const struct gpu *sheet, struct error *err)
+{
+    const char **names = data_names(of->arena, folder, err), *list = "";
+
+    if (!names)
+        return -1;
+    for (size_t i = 0; names[i]; i++)
+        list = arena_printf(of->arena, "%s%s%s", list, i ? ", " : "", names[i]);
+    return error_clash(err, costs_loc(of, "gpu"),
+                       "costs: gpu: no kernels of '%s' have been measured; expected 'roofline', or a profile: a path "
+                       "or one of %s", sheet->name, list);
+}
+
+/* FLOP/s of a product that is large in every way; the record's own rate is where none of any size quite arrives. */
+static double reached(const struct profile *profile, const struct matmul_record *record, enum dtype dtype)
+{
+    const struct product large = {1, 8192, 8192, 8192, LAYOUT_NT, dtype_bytes(dtype), FORM_MATMUL, {0, 0}};
+
+    return 2 * large.m * large.n * large.k / matmul_remembered(profile->cache, &record->fit, profile->sms, &large);
+}
+
+/* Products faster than the data sheet allows come from another GPU or a wrong profile. A chip may boost to a clock a
+ * tenth above the data sheet's. */
+static int check_rates(const struct costs_of *of, const struct gpu *gpu, const struct profile *profile,
+                       struct error *err)
+{
+    const struct matmul_record *records = profile->matmul.items;
+    const double tolerance = 1.1;
+
+    for (size_t i = 0; i < profile->matmul.count; i++)
+        for (size_t k = 0; k < records[i].dtypes.count; k++) {
+            int dtype = ((const int *)records[i].dtypes.items)[k];
+            double rate = reached(profile, &records[i], (enum dtype)dtype);
+            double most = gpu_rate(gpu, (enum dtype)dtype) / (profile->changed ? profile->changed->peak[dtype] : 1);
+            char has[48], may[48];
+
+            if (most > 0 && rate > tolerance * most)
+                return error_clash(err, costs_loc(of, "profile"),
+                                   "costs: profile: GEMMs of '%s' reach %s in %s, and the data sheet of %s says %s; "
+                                   "expected a profile of that GPU", profile->name,
+                                   unit_format_short(UNIT_FLOP_RATE, rate, has, sizeof has), dtype_names[dtype],
+                                   gpu->title, unit_format_short(UNIT_FLOP_RATE, most, may, sizeof may));
+        }
+    return 0;
+}
+
+/* Reads the profile that is said, or else `own`. */
+static int load(const struct costs_of *of, const char *own, struct kernel_costs *kernels, struct error *err)
+{
+    const char *said = of->spec->profile, *name = said ? said : own;
+    struct profile *profile = ARENA_ARRAY(of->arena, struct profile, 1);
+    const struct gpu *sheet = kernels->model.gpu;
+    struct loc loc = costs_loc(of, "profile");
+
+    if (profile_load(of->arena, name, loc, profile, err))
+        return -1;
+    profile->changed = own && strcmp(own, name) == 0 ? sheet->changed : NULL;
+    if (data_is_path(name) && (!(name = data_relative(of->arena, loc, name, err)) ||
+                               !(name = data_absolute(of->arena, name, err))))
+        return -1;
+    kernels->profile = name;
+    kernels->model.profile = profile;
+    return check_rates(of, sheet, profile, err);
+}
+
+static int resolve_kind(const struct costs_of *of, int kind, struct kernel_costs *kernels, struct error *err)
+{
+    const struct costs_spec *costs = of->spec;
+    struct gpu *gpu = ARENA_ARRAY(of->arena, struct gpu, 1);
+    const char *own = NULL;
+
+    *gpu = *cluster_sheet(of->cluster, cluster_kind_gpu(of->cluster, kind));
+    kernels->model.gpu = gpu;
+    if (costs->gpu == COST_ROOFLINE)
+        return 0;
+    if (find_own(of, kind, &own, err))
+        return -1;
+    if (!own && !costs->profile)
+        return costs->gpu == COST_CALIBRATED ? report_missing(of, gpu, err) : 0;
+    kernels->model.source = COST_CALIBRATED;
+    return load(of, own, kernels, err);
+}
+
+int costs_resolve(struct arena *arena, const struct costs_spec *spec, const struct node *place,
+                  const struct cluster *cluster, bool given, struct kernel_costs *kernels, struct error *err)
+{
+    const struct costs_of of = {arena, spec, place, cluster};
+    int rc = 0;
+
+    if (spec->gpu == COST_ROOFLINE && spec->profile)
+        return error_clash(err, costs_loc(&of, "profile"),
+                           "costs: profile: found '%s' and 'gpu: roofline', which needs none; expected "
+                           "'gpu: calibrated'", spec->profile);
+    for (int kind = 0; !rc && kind < cluster_kinds(cluster); kind++) {
+        kernels[kind] = (struct kernel_costs){
+            .model = {
+                .source = given && spec->gpu != COST_AUTO ? (enum cost_source)spec->gpu : COST_ROOFLINE,
+                .attention = (enum attention_generation)spec->attention,
+                .unaligned_batches = (enum unaligned_batches)spec->unaligned_batches,
+            },
+            .host_launch = spec->host_launch, .launch_blocking = spec->launch_blocking,
+            .graphs = (enum cuda_graphs)spec->cuda_graphs, .speed = spec->speed,
+            .given = given,
+        };
+        rc = given ? 0 : resolve_kind(&of, kind, &kernels[kind], err);
+    }
+    return rc;
 }

@@ -2,6 +2,7 @@
 #ifndef DTSIM_COSTS_H
 #define DTSIM_COSTS_H
 
+#include "hardware/cluster.h"
 #include "kernels/profile.h"
 
 /* A listener that hears of each timed kernel and its time (ledger/). */
@@ -39,6 +40,11 @@ struct kernel_costs {
     bool given;                      /* the model's times are given: kernels take none */
     const struct kernel_listener *listener;      /* NULL: nobody listens */
 };
+/* Settles the costs of kernels on each kind of node of a cluster (kernels: one a kind), and reads the profiles, in the
+ * arena. `given`: the model's times are given. Errors stand at a key of the spec or, where a file says no `costs:`, at
+ * `place`. */
+int costs_resolve(struct arena *arena, const struct costs_spec *spec, const struct node *place,
+                  const struct cluster *cluster, bool given, struct kernel_costs *kernels, struct error *err);
 /* Whether kernels are timed by a profile. */
 bool costs_calibrated(const struct kernel_costs *costs);
 /* The time of a kernel; 0 where the model's times are given. */

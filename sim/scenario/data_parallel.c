@@ -29,11 +29,6 @@ bool scenario_rooted(const struct scenario *scenario)
     return forms[scenario->parallelism.data_parallel].root != NULL;
 }
 
-bool scenario_hybrid(const struct scenario *scenario)
-{
-    return scenario->parallelism.zero && scenario->parallelism.shard < scenario_replicas(scenario);
-}
-
 int shard_resolve(struct scenario *scenario, struct error *err)
 {
     struct parallelism *spec = &scenario->parallelism;
@@ -87,13 +82,6 @@ int *scenario_share(struct arena *arena, const struct scenario *scenario, const 
     for (int d = 0; d < data; d++)
         equal &= samples[d] == micro;
     return equal ? NULL : samples;
-}
-
-int scenario_samples(const struct scenario *scenario, int replica)
-{
-    const int *samples = scenario->batch.samples;
-
-    return samples ? samples[replica / scenario->parallelism.context] : scenario->batch.micro;
 }
 
 /* What does not go with replicas of unequal micro-batches; NULL: all does. */
@@ -289,8 +277,6 @@ int data_parallel_check(struct scenario *scenario, struct error *err)
 
     return scenario_check(scenario, rules, COUNT(rules), err) ? -1 : rc;
 }
-
-const char *const server_names[] = {"star", "ring", "tree", NULL};
 
 /* The second table of recipe.h. */
 static const struct sharing { bool every, layers, divides[HELD_COUNT]; enum weights_moment when; } sharings[] = {

@@ -11,33 +11,6 @@
 #include "layout/stages.h"
 #include "schedule/schedule.h"
 
-int scenario_gpus(const struct scenario *scenario)
-{
-    const struct parallelism *spec = &scenario->parallelism;
-
-    return spec->ranks ? scenario->layout.seats : spec->tensor * spec->context * spec->pipeline * spec->data;
-}
-
-int scenario_replicas(const struct scenario *scenario)
-{
-    return scenario->parallelism.data * scenario->parallelism.context;
-}
-
-int scenario_gpu(const struct scenario *scenario, int t, int replica, int p)
-{
-    return layout_gpu(&scenario->layout, t, replica, p);
-}
-
-bool scenario_spans_nodes(const struct scenario *scenario)
-{
-    return scenario->layout.spans;
-}
-
-struct seat scenario_seat(const struct scenario *scenario, int t, int replica, int p)
-{
-    return layout_seat(&scenario->layout, &scenario->cluster, t, replica, p);
-}
-
 int scenario_lay_out(struct scenario *scenario, struct error *err)
 {
     const struct parallelism *spec = &scenario->parallelism;
@@ -56,21 +29,6 @@ int scenario_lay_out(struct scenario *scenario, struct error *err)
 
     return parts ? stages_place(&scenario->arena, parts, spec->stages.node->loc, &scenario->cluster, &scenario->layout,
                                 err) : -1;
-}
-
-char *scenario_degrees(const struct scenario *scenario, char *buffer, size_t size)
-{
-    const struct parallelism *spec = &scenario->parallelism;
-    char context[32] = "", data[32] = "";
-
-    if (spec->ranks)
-        return rank_degrees_text(spec->ranks, spec->pipeline, buffer, size);
-    if (spec->context > 1)
-        snprintf(context, sizeof context, " x context %d", spec->context);
-    if (spec->data)
-        snprintf(data, sizeof data, " x data %d", spec->data);
-    snprintf(buffer, size, "tensor %d%s x pipeline %d%s", spec->tensor, context, spec->pipeline, data);
-    return buffer;
 }
 
 /* Whether the cluster has room for all replicas of equal ranks; finds how many there are where it is left out. */
@@ -242,11 +200,6 @@ static int check_expert(const struct scenario *scenario, struct error *err)
                          whole ? ", or 'expert_tensor: 1' with 'sequence_parallel: true', which divides them over the "
                                  "GPUs of the tensor groups too" : "");
     return 0;
-}
-
-int scenario_expert_tensor(const struct parallelism *spec)
-{
-    return spec->expert_tensor == 1 ? 1 : spec->tensor;      /* others are refused */
 }
 
 /* GPUs with whole experts need the rows of their own tokens alone: only sequence parallelism divides these (Megatron

@@ -8,12 +8,6 @@
 #include "scenario/scenario_internal.h"
 #include "schedule/schedule.h"
 
-int scenario_ulysses(const struct parallelism *spec)
-{
-    return spec->context_attention == CONTEXT_ALL_TO_ALL ? spec->context :
-           spec->context_attention == CONTEXT_HYBRID     ? spec->ulysses : 1;
-}
-
 static int context_node(const struct scenario *scenario, int member)
 {
     return cluster_node_of(&scenario->cluster, scenario_gpu(scenario, 0, member, 0));

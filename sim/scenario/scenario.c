@@ -1,16 +1,18 @@
+/* What follows from a scenario that is resolved: its schedule, its degrees and each rank's, which GPU has which seat, and
+ * the memory and the links of a rank's GPUs and hosts. scenario_load.c resolves it. */
 #include "scenario/scenario_internal.h"
 
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
 #include "base/base.h"
 #include "collective/collective.h"
 #include "config/conf.h"
-#include "config/field.h"
-#include "evidence/evidence.h"
-#include "files/data.h"
+#include "hardware/cluster.h"
+#include "hardware/gpu.h"
+#include "kernels/costs.h"
 #include "layout/layout.h"
-#include "model/model.h"
 #include "schedule/order.h"
 #include "schedule/schedule.h"
 
@@ -26,6 +28,252 @@ const struct collective *scenario_all_reduce(const struct scenario *scenario)
     return collective_of(COLLECTIVE_ALL_REDUCE, (size_t)scenario->parallelism.all_reduce);
 }
 
+int scenario_gpus(const struct scenario *scenario)
+{
+    const struct parallelism *spec = &scenario->parallelism;
+
+    return spec->ranks ? scenario->layout.seats : spec->tensor * spec->context * spec->pipeline * spec->data;
+}
+
+int scenario_replicas(const struct scenario *scenario)
+{
+    return scenario->parallelism.data * scenario->parallelism.context;
+}
+
+bool scenario_hybrid(const struct scenario *scenario)
+{
+    return scenario->parallelism.zero && scenario->parallelism.shard < scenario_replicas(scenario);
+}
+
+int scenario_expert_tensor(const struct parallelism *spec)
+{
+    return spec->expert_tensor == 1 ? 1 : spec->tensor;      /* others are refused */
+}
+
+int scenario_ulysses(const struct parallelism *spec)
+{
+    return spec->context_attention == CONTEXT_ALL_TO_ALL ? spec->context :
+           spec->context_attention == CONTEXT_HYBRID     ? spec->ulysses : 1;
+}
+
+int scenario_gpu(const struct scenario *scenario, int t, int replica, int p)
+{
+    return layout_gpu(&scenario->layout, t, replica, p);
+}
+
+bool scenario_spans_nodes(const struct scenario *scenario)
+{
+    return scenario->layout.spans;
+}
+
+struct seat scenario_seat(const struct scenario *scenario, int t, int replica, int p)
+{
+    return layout_seat(&scenario->layout, &scenario->cluster, t, replica, p);
+}
+
+char *scenario_degrees(const struct scenario *scenario, char *buffer, size_t size)
+{
+    const struct parallelism *spec = &scenario->parallelism;
+    char context[32] = "", data[32] = "";
+
+    if (spec->ranks)
+        return rank_degrees_text(spec->ranks, spec->pipeline, buffer, size);
+    if (spec->context > 1)
+        snprintf(context, sizeof context, " x context %d", spec->context);
+    if (spec->data)
+        snprintf(data, sizeof data, " x data %d", spec->data);
+    snprintf(buffer, size, "tensor %d%s x pipeline %d%s", spec->tensor, context, spec->pipeline, data);
+    return buffer;
+}
+
+int scenario_samples(const struct scenario *scenario, int replica)
+{
+    const int *samples = scenario->batch.samples;
+
+    return samples ? samples[replica / scenario->parallelism.context] : scenario->batch.micro;
+}
+
+int scenario_step_samples(const struct scenario *scenario)
+{
+    int64_t samples = (int64_t)scenario->batch.micro * layout_data(&scenario->layout, 0);
+
+    return samples < INT_MAX ? (int)samples : INT_MAX;       /* refused later: no batch has as many */
+}
+
+int scenario_tensor(const struct scenario *scenario, int p)
+{
+    return scenario->views ? scenario->views[p]->tensor : scenario->parallelism.tensor;
+}
+
+int scenario_rank_replicas(const struct scenario *scenario, int p)
+{
+    return scenario->views ? scenario->views[p]->data : scenario_replicas(scenario);
+}
+
+const struct process_groups *scenario_groups(const struct scenario *scenario, int p)
+{
+    return scenario->views ? &scenario->views[p]->groups : &scenario->groups;
+}
+
+const struct recipe *scenario_recipe(const struct scenario *scenario, int p)
+{
+    return scenario->views ? &scenario->views[p]->recipe : &scenario->recipe;
+}
+
+bool scenario_has_rank(const struct scenario *scenario, int rank)
+{
+    int stages = scenario->parallelism.pipeline;
+
+    return rank / stages < scenario_rank_replicas(scenario, rank % stages);
+}
+
+double scenario_rank_weight(const struct scenario *scenario, int rank)
+{
+    if (!scenario->views)
+        return 1;
+    return scenario_has_rank(scenario, rank) ? scenario_tensor(scenario, rank % scenario->parallelism.pipeline) : 0;
+}
+
+double scenario_rank_weights(const struct scenario *scenario, int count)
+{
+    double sum = 0;
+
+    for (int rank = 0; rank < count; rank++)
+        sum += scenario_rank_weight(scenario, rank);
+    return sum;
+}
+
+int scenario_rank_shard(const struct parallelism *spec, int data)
+{
+    return spec->shard < spec->data ? spec->shard : data;
+}
+
+struct scenario scenario_seen(const struct scenario *scenario, int p)
+{
+    struct scenario own = *scenario;
+
+    if (!own.views)
+        return own;
+    own.parallelism.tensor = own.views[p]->tensor;
+    own.parallelism.data = own.views[p]->data;
+    own.batch.micro = own.views[p]->micro;
+    own.groups = own.views[p]->groups;
+    own.recipe = own.views[p]->recipe;
+    own.parallelism.shard = scenario_rank_shard(&scenario->parallelism, own.views[p]->data);
+    return own;
+}
+
+/* The least of what the kinds say, whose bits are set. */
+static double least_of(const struct cluster *cluster, unsigned kinds, double (*of)(const struct cluster *, int kind))
+{
+    double least = INFINITY;
+
+    for (int kind = 0; kinds >> kind; kind++) {
+        double own = kinds >> kind & 1 ? of(cluster, kind) : INFINITY;
+
+        least = isnan(own) || own < least ? own : least;     /* and NaN stays */
+    }
+    return least;
+}
+
+static double kind_memory(const struct cluster *cluster, int kind)
+{
+    int gpu = cluster_kind_gpu(cluster, kind);
+
+    return cluster_gpu_name(cluster, gpu) ? cluster_sheet(cluster, gpu)->memory : INFINITY;
+}
+
+static double kind_host_bandwidth(const struct cluster *cluster, int kind)
+{
+    return cluster_host_bandwidth(cluster, cluster_kind_node(cluster, kind));
+}
+
+double scenario_room(const struct scenario *scenario, int rank)
+{
+    if (!isnan(scenario->memory.limit))
+        return scenario->memory.limit;
+    return least_of(&scenario->cluster, layout_kinds(&scenario->layout, rank), kind_memory);
+}
+
+double scenario_least_room(const struct scenario *scenario)
+{
+    double least = INFINITY;
+
+    for (int rank = 0; rank < (scenario->layout.mixed ? scenario->parallelism.pipeline : 1); rank++)
+        least = fmin(least, scenario_room(scenario, rank));
+    return least;
+}
+
+double scenario_host_bandwidth(const struct scenario *scenario, int rank)
+{
+    return least_of(&scenario->cluster, layout_kinds(&scenario->layout, rank), kind_host_bandwidth);
+}
+
+static double less_host_latency(const struct cluster *cluster, int kind)
+{
+    return -cluster_host_copy(cluster, cluster_kind_node(cluster, kind), 0);
+}
+
+double scenario_host_latency(const struct scenario *scenario, int rank)
+{
+    return -least_of(&scenario->cluster, layout_kinds(&scenario->layout, rank), less_host_latency);
+}
+
+bool scenario_names_gpus(const struct scenario *scenario)
+{
+    bool named = true;
+
+    for (int kind = 0; kind < cluster_kinds(&scenario->cluster); kind++)
+        named &= cluster_gpu_name(&scenario->cluster, cluster_kind_gpu(&scenario->cluster, kind)) != NULL;
+    return named;
+}
+
+const char *scenario_gpu_names(struct arena *arena, const struct scenario *scenario, int rank)
+{
+    unsigned kinds = rank < 0 ? ~0u : layout_kinds(&scenario->layout, rank);
+    const char *names = NULL;
+
+    for (int kind = 0; kind < cluster_kinds(&scenario->cluster); kind++) {
+        const char *name = cluster_gpu_name(&scenario->cluster, cluster_kind_gpu(&scenario->cluster, kind));
+
+        if (name && kinds >> kind & 1 && layout_kind_seats(&scenario->layout, kind) > 0 &&
+            (!names || !strstr(names, name)))
+            names = names ? arena_printf(arena, "%s + %s", names, name) : name;
+    }
+    return names;
+}
+
+double scenario_mean_peak(const struct scenario *scenario, enum dtype products)
+{
+    double mean = 0, seats = 0;
+
+    for (int kind = 0; kind < cluster_kinds(&scenario->cluster); kind++) {
+        double own = layout_kind_seats(&scenario->layout, kind);
+        double peak = gpu_peak(cluster_sheet(&scenario->cluster, cluster_kind_gpu(&scenario->cluster, kind)), products);
+
+        seats += own;
+        mean += own > 0 ? (peak - mean) * (own / seats) : 0;     /* of one kind its very peak */
+    }
+    return mean;
+}
+
+const struct kernel_costs *scenario_first_costs(const struct scenario *scenario)
+{
+    return &scenario->kernels[scenario_seat(scenario, 0, 0, 0).kind];
+}
+
+struct costs_spec scenario_resolved_costs(const struct scenario *scenario)
+{
+    struct costs_spec costs = scenario->costs;
+
+    if (cluster_kinds(&scenario->cluster) > 1)
+        return costs;
+    costs.gpu = (int)scenario->kernels[0].model.source;
+    if (!scenario->kernels[0].given)
+        costs.profile = scenario->kernels[0].profile;
+    return costs;
+}
+
 int scenario_check(const struct scenario *scenario, scenario_rule *const *rules, size_t count, struct error *err)
 {
     int rc = 0;
@@ -33,368 +281,6 @@ int scenario_check(const struct scenario *scenario, scenario_rule *const *rules,
     for (size_t i = 0; i < count; i++)
         if (rules[i](scenario, err))
             rc = -1;
-    return rc;
-}
-
-#define BATCH_LOC(scenario) ((scenario)->batch.node ? (scenario)->batch.node->loc : (scenario)->node->loc)
-
-/* An order from a file says itself how many ranks and micro-batches it has; where the scenario says so too, they agree.
- */
-static int resolve_order(struct scenario *scenario, struct error *err)
-{
-    struct parallelism *spec = &scenario->parallelism;
-    struct batch *batch = &scenario->batch;
-    struct loc loc;
-    struct order *order;
-    const char *path;
-    int rc = 0;
-
-    if (!spec->schedule.csv && !node_get(spec->schedule.node, "recomputation"))
-        return 0;
-    if (!spec->schedule.csv)
-        return error_clash(
-            err, node_loc(spec->schedule.node, "recomputation"),
-            "strategy: schedule: recomputation: %s says itself when it recomputes; expected it with 'csv'",
-            scenario_schedule(scenario)->name);
-    order = ARENA_ARRAY(&scenario->arena, struct order, 1);
-    loc = node_loc(spec->schedule.node, "csv");
-    path = data_relative(&scenario->arena, loc, spec->schedule.csv, err);
-    if (!path || order_load(&scenario->arena, path, loc, (enum recompute_rule)spec->schedule.recomputation, order, err))
-        return -1;
-    order->schedule.name = spec->schedule.csv;
-    spec->schedule.order = order;
-    if (!node_get(spec->node, "pipeline"))
-        spec->pipeline = order->ranks;
-    if (spec->pipeline != order->ranks)
-        rc = error_infeasible(err, ERROR_SCHEDULE, STRATEGY_LOC(scenario, "pipeline"),
-                              "strategy: pipeline: found %d; %s has %d ranks (lines)", spec->pipeline, order->file,
-                              order->ranks);
-    if (!batch->micro_batches)
-        batch->micro_batches = order->micro_batches;
-    if (batch->micro_batches != order->micro_batches)
-        rc = error_infeasible(err, ERROR_SCHEDULE, node_loc(batch->node, "micro_batches"),
-                              "batch: micro_batches: found %d; %s has %d%s", batch->micro_batches, order->file,
-                              order->micro_batches, order->directions > 1 ? " in both directions" : "");
-    return rc;
-}
-
-/* A schedule has one chunk a rank or a range of them, and a default. One rank alone gains nothing from several chunks,
- * so there the default is the least. */
-static int resolve_chunks(struct scenario *scenario, struct error *err)
-{
-    const struct schedule *schedule = scenario_schedule(scenario);
-    int min = schedule->min_chunks ? schedule->min_chunks : 1, max = schedule->max_chunks ? schedule->max_chunks : min;
-    const struct order *order = scenario->parallelism.schedule.order;
-    int *chunks = &scenario->parallelism.chunks;
-
-    if (order)
-        min = max = order->chunks;
-    if (!*chunks)
-        *chunks = schedule->usual_chunks && scenario->parallelism.pipeline > 1 ? schedule->usual_chunks : min;
-    if (*chunks >= min && *chunks <= max)
-        return 0;
-    return error_clash(err, STRATEGY_LOC(scenario, "chunks"),
-                       "strategy: chunks: found %d; %s has %d%s a rank", *chunks, schedule->name, min,
-                       max > min ? " or more" : "");
-}
-
-/* Any two of global, micro and micro_batches give the third. */
-static int resolve_batch(struct scenario *scenario, struct error *err)
-{
-    struct batch *batch = &scenario->batch;
-    int data = layout_data(&scenario->layout, 0);
-    long long step = (long long)batch->micro * data;
-
-    if (!batch->global && !batch->micro_batches)
-        return error_add(err, EXIT_INPUT, BATCH_LOC(scenario),
-                         "batch: missing key '%s'", model_has_samples(&scenario->model) ? "global" : "micro_batches");
-    if (!batch->micro_batches) {
-        if (batch->global % step)
-            return error_infeasible(
-                err, ERROR_BATCH, node_loc(batch->node, "global"),
-                "batch: global: %d is no multiple of micro %d x data %d%s = %lld samples", batch->global, batch->micro,
-                data, node_get(scenario->parallelism.node, "data") || scenario->parallelism.ranks ? "" : " (what remains of the cluster)", step);
-        batch->micro_batches = (int)(batch->global / step);
-    }
-    if (batch->micro_batches > 1000000)
-        return error_infeasible(err, ERROR_BATCH, node_loc(batch->node, "global"),
-                                "batch: %d micro-batches a replica; expected at most 1000000", batch->micro_batches);
-    if (batch->global && batch->global != step * batch->micro_batches)
-        return error_infeasible(err, ERROR_BATCH, node_loc(batch->node, "global"),
-                                "batch: global: %d is not micro %d x data %d x micro_batches %d = %lld", batch->global,
-                                batch->micro, data, batch->micro_batches,
-                                step * batch->micro_batches);
-    if (step * batch->micro_batches > 2000000000)
-        return error_infeasible(err, ERROR_BATCH, BATCH_LOC(scenario),
-                                "batch: %lld samples; expected at most 2000000000", step * batch->micro_batches);
-    batch->global = (int)(step * batch->micro_batches);
-    return 0;
-}
-
-static int check_model(const struct scenario *scenario, struct error *err)
-{
-    const struct model *model = &scenario->model;
-    const struct list *split = &scenario->parallelism.split;
-    int stages = plan_virtual_stages(&scenario->plan), rc = 0;
-    int given = model_is_per_rank(model) ? scenario->plan.stages : stages;
-
-    bool named = scenario_names_gpus(scenario);
-
-    if (!model_is_timed(model) && scenario->cluster.ideal && !named)
-        return error_clash(err, node_loc(scenario->node, "cluster"),
-                           "cluster: the ideal cluster has no GPUs to compute on, and the model gives no times; "
-                           "try '{platform: ideal, gpu: a100-80gb}', or give 'stages:' or 'layers:' with times");
-    if (!model_is_timed(model) && !named)
-        return error_add(err, EXIT_INPUT, node_loc(scenario->node, "cluster"),
-                         "cluster: missing key 'gpu': the model's times are to be computed (dtsim list gpus)");
-    if (model->stages.count > 1 && (int)model->stages.count != given)
-        rc = error_add(err, EXIT_INFEASIBLE, node_loc(model->node, "stages"),
-                       "model: stages: %zu are given, %s with pipeline %d and chunks %d has %d%s", model->stages.count,
-                       scenario_schedule(scenario)->name, scenario->parallelism.pipeline, scenario->parallelism.chunks,
-                       given, given == stages ? "" : " ranks");
-    if (split->node && model->stages.count)
-        rc = error_clash(err, split->node->loc,
-                         "strategy: split: the model is given stage by stage, so there are no layers to divide; "
-                         "expected it with 'layers:' or a transformer");
-    else if (split->node && !list_is_auto(split) && (int)split->count != stages)
-        rc = error_add(err, EXIT_INFEASIBLE, split->node->loc,
-                       "strategy: split: %zu numbers, %s with pipeline %d and chunks %d has %d stages", split->count,
-                       scenario_schedule(scenario)->name, scenario->parallelism.pipeline, scenario->parallelism.chunks,
-                       stages);
-    if (!model->transformer && scenario->parallelism.tensor > 1)
-        rc = error_add(err, EXIT_INFEASIBLE, STRATEGY_LOC(scenario, "tensor"),
-                       "strategy: tensor: %d needs a transformer; this model's times are given whole",
-                       scenario->parallelism.tensor);
-    return rc;
-}
-
-/* A forward and a backward take about a kilobyte until they are replayed: more would take all of a machine's memory. */
-static int check_size(const struct scenario *scenario, struct error *err)
-{
-    enum { MOST = 10000000 };
-    double works = (double)plan_virtual_stages(&scenario->plan) * scenario->plan.micro_batches *
-                   plan_slices(&scenario->plan) * scenario->plan.batches * scenario->parallelism.local_steps;
-
-    if (works <= MOST)
-        return 0;
-    return error_clash(err, BATCH_LOC(scenario),
-                       "batch: %d stages x %d micro-batches%s are more than %d forwards; expected fewer of either",
-                       plan_virtual_stages(&scenario->plan), scenario->plan.micro_batches,
-                       plan_slices(&scenario->plan) > 1 ? " in slices" : "", MOST);
-}
-
-/* Checks each key by itself, and sets the order in which the schedule computes. */
-static int resolve_schedule(struct scenario *scenario, struct error *err)
-{
-    int rc = placement_resolve(scenario, err);
-
-    if (stages_resolve(scenario, err) || resolve_order(scenario, err))
-        rc = -1;
-    return sharers_resolve(scenario, err) ? -1 : rc;
-}
-
-/* How the model and the batch are divided. */
-static int resolve_division(struct scenario *scenario, struct error *err)
-{
-    int rc = resolve_chunks(scenario, err);
-
-    if ((!rc && stages_split(scenario, err)) || degrees_resolve(scenario, err))
-        rc = -1;
-    if (!rc)
-        ulysses_resolve(scenario);
-    return rc ? rc : shard_resolve(scenario, err);
-}
-
-/* What goes together, and the batch. */
-static int resolve_rest(struct scenario *scenario, struct error *err)
-{
-    static scenario_rule *const rules[] = {
-        exchanges_check, check_model, scenario_check_memory, degrees_check, rank_degrees_check,
-    };
-    int rc = scenario_settle_idle(scenario, err);
-
-    if (data_parallel_check(scenario, err))
-        rc = -1;
-    if (scenario_check(scenario, rules, COUNT(rules), err))
-        rc = -1;
-    if (resolve_batch(scenario, err) || shares_resolve(scenario, err))
-        rc = -1;
-    return rc;
-}
-
-static int resolve(struct scenario *scenario, struct error *err)
-{
-    static scenario_rule *const sizes[] = {check_size, sharers_check, slices_check};
-    const struct schedule *schedule;
-    const struct order *order;
-    struct plan part;
-
-    scenario_settle_precision(scenario);
-    if (resolve_schedule(scenario, err) || scenario_lay_software(scenario, err))
-        return -1;
-    schedule = scenario_schedule(scenario);
-    order = scenario->parallelism.schedule.order;
-    if (!node_get(scenario->memory.node, "gradients"))
-        scenario->memory.precision.gradients = memory_default_gradients(scenario);
-    if (resolve_division(scenario, err))
-        return -1;
-    scenario->plan = (struct plan){
-        .stages = scenario->parallelism.pipeline, .chunks = scenario->parallelism.chunks,
-        .placement = schedule->placement, .batches = 1,
-        .recompute = scenario_has_recomputations(scenario), .pairs = parallelism_pairs(&scenario->parallelism),
-        .options = order ? (const void *)order : scenario->parallelism.options, .table = order ? order->table : NULL,
-    };
-    sharers_place(scenario);
-    if (resolve_rest(scenario, err) || scenario_resolve_costs(scenario, err))
-        return -1;
-    scenario->plan.micro_batches = scenario->batch.micro_batches;
-    scenario->plan.flush = scenario->batch.flush == scenario->batch.micro_batches ? 0 : scenario->batch.flush;
-    scenario->plan.slices = schedule->slices ? schedule->slices(scenario->parallelism.options) : 1;
-    if (schedule->batches)
-        scenario->plan.batches = scenario->batch.count =
-            scenario->batch.count ? scenario->batch.count : schedule->batches;
-    else if (scenario->batch.count > 1)
-        return error_clash(err, node_loc(scenario->batch.node, "count"),
-                           "batch: count: %s simulates one batch, found %d", schedule->name, scenario->batch.count);
-    if (scenario_check(scenario, sizes, COUNT(sizes), err))
-        return -1;
-    part = plan_of_flush(&scenario->plan);
-    if (part.micro_batches % plan_directions(&scenario->plan))
-        return error_infeasible(err, ERROR_BATCH, node_loc(scenario->batch.node, "micro_batches"),
-                                "batch: %d micro-batches a replica do not divide into the two directions of %s",
-                                part.micro_batches, schedule->name);
-    if (scenario->model.transformer)
-        scenario->model.transformer->documents = scenario->batch.documents;
-    process_groups_make(scenario);
-    recipe_make(scenario);
-    rank_views_make(scenario);
-    scenario->uneven = scenario_uneven(scenario);
-    if (flush_check(scenario, err) || (schedule->check && schedule->check(&part, STRATEGY_LOC(scenario, "schedule"), err)))
-        return -1;
-    /* Nobody can measure a network that takes no time. */
-    return scenario->cluster.ideal ? 0 : evidence_load(&scenario->arena, &scenario->evidence, err);
-}
-
-/* The axes of `plan`; 'dtsim plan' reads their values. */
-static int check_axes(const struct search_spec *search, struct error *err)
-{
-    int rc = 0;
-
-    for (size_t i = 0; search->axes && i < search->axes->count; i++)
-        if (!scenario_field(search->axes->keys[i]))
-            rc = error_add(err, EXIT_INPUT, search->axes->key_locs[i], "plan: scenarios have no '%s'; expected a path such "
-                           "as strategy.tensor", search->axes->keys[i]);
-    return rc;
-}
-
-/* Reads the tree. `like` may be a parsed scenario that shares nodes with it. */
-static int read_tree(struct arena *arena, const struct node *root, const struct scenario *like, const char *name,
-                     struct scenario *scenario, struct error *err)
-{
-    int rc = 0;
-
-    if (!like || !field_parse_like(arena, &scenario_table, root, like, scenario))
-        rc = field_parse(arena, &scenario_table, root, scenario, err) || check_axes(&scenario->search, err) ? -1 : 0;
-    scenario->arena = *arena;
-    *arena = (struct arena){0};
-    if (!rc && !scenario->name)
-        scenario->name = arena_strdup(&scenario->arena, name);
-    if (scenario->node && scenario_lay_own(scenario, err))
-        rc = -1;
-    return rc ? -1 : resolve(scenario, err);
-}
-
-int scenario_read(struct arena *arena, struct node *root, const char *const *sets, size_t nsets, const char *name,
-                  struct scenario *scenario, struct error *err)
-{
-    memset(scenario, 0, sizeof *scenario);
-    for (size_t i = 0; i < nsets; i++)
-        if (scenario_set(arena, root, sets[i], err)) {
-            scenario->arena = *arena;
-            *arena = (struct arena){0};
-            return -1;
-        }
-    return read_tree(arena, root, NULL, name, scenario, err);
-}
-
-void scenario_common_make(struct scenario_common *common, struct cache *cache, const struct node *root)
-{
-    struct error ignored = {0};
-
-    *common = (struct scenario_common){.arena = {.cache = cache}};
-    common->parsed = ARENA_ARRAY(&common->arena, struct scenario, 1);
-    if (field_parse(&common->arena, &scenario_table, root, common->parsed, &ignored) ||
-        check_axes(&common->parsed->search, &ignored))
-        common->parsed = NULL;
-    error_release(&ignored);
-}
-
-int scenario_read_like(struct arena *arena, const struct node *root, const struct scenario_common *common,
-                       const char *name, struct scenario *scenario, struct error *err)
-{
-    return read_tree(arena, root, common->parsed, name, scenario, err);
-}
-
-/* A variation is called by its first changes: "gpipe, schedule=1f1b", unless one of them names it. */
-static const char *changed_name(struct scenario *scenario, const char *const *sets, size_t nsets)
-{
-    enum { MOST = 8 };
-    const char *name = scenario->name;
-
-    for (size_t i = 0; i < nsets; i++) {
-        size_t path = strcspn(sets[i], "=");
-        const char *dot = memrchr(sets[i], '.', path);
-        char shown[CLIP_SIZE];
-
-        if (path == strlen("name") && !strncmp(sets[i], "name", path))
-            return scenario->name;
-        if (i < MOST)
-            name = arena_printf(&scenario->arena, "%s, %s", name,
-                                text_clip(dot ? dot + 1 : sets[i], shown, sizeof shown));
-    }
-    return nsets > MOST ? arena_printf(&scenario->arena, "%s, ...", name) : name;
-}
-
-/* Files of other kinds are told by a key of theirs. */
-static int refuse_others(const struct node *root, struct error *err)
-{
-    static const struct { const char *key, *what; } others[] = {
-        {"sweep", "a sweep ('dtsim sweep')"}, {"columns", "a paper ('dtsim validate')"},
-        {"rows", "a table of collectives ('dtsim collective --table')"},
-    };
-
-    for (size_t i = 0; i < COUNT(others); i++)
-        if (node_get(root, others[i].key))
-            return error_add(err, EXIT_INPUT, node_loc(root, others[i].key), "the file is %s; expected a scenario",
-                             others[i].what);
-    return 0;
-}
-
-int scenario_load(const char *path, const char *const *sets, size_t nsets, struct scenario *scenario, struct error *err)
-{
-    struct node *root;
-    struct arena arena = {0};
-    const char *name = strcmp(path, "-") ? data_stem(&arena, path) : "stdin";
-    int rc;
-
-    memset(scenario, 0, sizeof *scenario);
-    rc = conf_load(&arena, path, &root, err) || refuse_others(root, err) ? -1 : 0;
-    if (!rc && !(rc = scenario_read(&arena, root, sets, nsets, name, scenario, err)))
-        scenario->name = changed_name(scenario, sets, nsets);
-    arena_release(&arena);
-    return rc;
-}
-
-int scenario_vary(const struct scenario *scenario, const char *const *sets, size_t nsets, struct scenario *varied,
-                  struct error *err)
-{
-    struct arena arena = {.cache = scenario->arena.cache};
-    struct node *root = ARENA_ARRAY(&arena, struct node, 1);
-    int rc;
-
-    *root = *scenario->node;
-    rc = scenario_read(&arena, root, sets, nsets, scenario->name, varied, err);
-    varied->progress = scenario->progress;
     return rc;
 }
 

@@ -8,6 +8,13 @@
 #define STRATEGY_LOC(scenario, key)                                                                                    \
     node_loc((scenario)->parallelism.node ? (scenario)->parallelism.node : (scenario)->node, key)
 
+/* scenario.c */
+/* Whether each kind of node has a GPU with a name. */
+bool scenario_names_gpus(const struct scenario *scenario);
+/* The costs that were settled, in words of `costs:`; as the scenario says them where nodes are of several kinds. */
+struct costs_spec scenario_resolved_costs(const struct scenario *scenario);
+/* Among how many of so many replicas of a rank ZeRO divides: groups of a size that was said, else all. */
+int scenario_rank_shard(const struct parallelism *spec, int data);
 /* A rule of what goes together. All of some are asked, so that a person sees every mistake at once; -1 where one of
  * them was broken. */
 typedef int scenario_rule(const struct scenario *scenario, struct error *err);
@@ -64,8 +71,6 @@ int shares_resolve(struct scenario *scenario, struct error *err);
 int scenario_check_memory(const struct scenario *scenario, struct error *err);
 /* Whether micro-batches can be cut into slices of their tokens, where the schedule does so. */
 int slices_check(const struct scenario *scenario, struct error *err);
-/* batch.flush: the same rows again and again, all for one update. After recipe_make. */
-int flush_check(const struct scenario *scenario, struct error *err);
 /* Why recomputations cannot stop early (early_stop); NULL: they can. */
 const char *memory_early_stop_fault(const struct scenario *scenario);
 /* Where nobody says a precision, weights that config.json has in bf16 train in mixed-bf16, unless the GPU has none; all
@@ -73,11 +78,10 @@ const char *memory_early_stop_fault(const struct scenario *scenario);
 void scenario_settle_precision(struct scenario *scenario);
 /* scenario_table.c */
 extern const struct table batch_table;
-/* strategy_table.c */
-/* What most people run who say no more than these degrees. Times that are given hold all that a framework does.
- * Pipelines and tensor-parallel groups are Megatron's: of version 2 where the GPU has no bf16 (before Ampere), and on
- * one without fp8 (before Hopper) in fp16, if the model is a GPT; it knew no RMSNorm, SwiGLU or experts. */
-const char *usual_software(const struct scenario *scenario);
+/* These keys belong to the scenario: they say what is exchanged, or how the host was told to launch. A software file
+ * may give them too. */
+#define FILES_MAY_GIVE "data_parallel all_reduce context_attention dispatcher"
+#define FILES_MAY_COST "launch_blocking"
 /* scenario_software.c */
 /* Lays what the scenario itself gives under `software`, as if it stood in the parts that delegate it; refuses it
  * there. */
@@ -89,12 +93,6 @@ int scenario_settle_idle(struct scenario *scenario, struct error *err);
 /* The dispatcher: as the scenario says; else the software's own, unless the scenario says with the older word that tokens
  * are dispatched in the other way. */
 int scenario_settle_dispatcher(struct scenario *scenario, struct error *err);
-/* costs.c: settles what kernels take on each kind of node, and reads the profiles. */
-int scenario_resolve_costs(struct scenario *scenario, struct error *err);
-/* Whether each kind of node has a GPU with a name. */
-bool scenario_names_gpus(const struct scenario *scenario);
-/* The costs that were settled, in words of `costs:`; as the scenario says them where nodes are of several kinds. */
-struct costs_spec scenario_resolved_costs(const struct scenario *scenario);
 /* The format of gradients (enum gradients) where the scenario does not say. */
 int memory_default_gradients(const struct scenario *scenario);
 

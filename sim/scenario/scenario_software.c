@@ -19,43 +19,6 @@
 #include "precision/precision.h"
 #include "software/software.h"
 
-static const struct table *hosted_table(size_t i)
-{
-    static const struct table *const tables[] = {&transformer_table, &strategy_table, &memory_table, &recompute_table,
-                                                 &costs_table};
-
-    return i < COUNT(tables) ? tables[i] : NULL;
-}
-static const struct field software_spec_fields[] = {
-    {KEY(software_spec, like), .kind = FIELD_STRING, .files = "platforms/software", .names = "none",
-     .brief = "a file of platforms/software/ (dtsim list software), a path, or none; left out: megatron-core where "
-              "pipeline or tensor is more than 1 (megatron-lm-2021 on GPUs without bf16, and on GPUs without fp8 for a "
-              "GPT in fp16), else pytorch-fsdp with zero 3, deepspeed with zero 1 and 2, and pytorch-ddp without; none "
-              "for models whose times are given"},
-};
-/* These keys belong to the scenario: they say what is exchanged, or how the host was told to launch. A software file
- * may give them too. */
-#define FILES_MAY_GIVE "data_parallel all_reduce context_attention dispatcher"
-#define FILES_MAY_COST "launch_blocking"
-
-static const char *misplaced(struct arena *arena, const void *object, const char *key)
-{
-    const char *part = word_in(FILES_MAY_GIVE, key) ? "strategy" : word_in(FILES_MAY_COST, key) ? "costs" : NULL;
-
-    (void)object;
-    return part ? arena_printf(arena, "'%s' stands under '%s'", key, part) : NULL;
-}
-const struct table software_table = {
-    TABLE("software",
-          "the framework that trains, and its release; keys next to 'like' replace its values "
-          "(dtsim help software)",
-          software_spec, software_spec_fields),
-    .shorthand = "like",
-    .bare = true,
-    .hosts = hosted_table,
-    .misplaced = misplaced,
-};
-
 /* The parts of a scenario that software may set. */
 enum { PART_STRATEGY, PART_MEMORY, PART_RECOMPUTE, PART_COSTS, PART_TRANSFORMER, PART_BATCH, PARTS };
 
@@ -302,6 +265,36 @@ int scenario_lay_own(struct scenario *scenario, struct error *err)
     }
     parts_of(scenario, items);
     return software_lay_own(arena, scenario->software.node, &parts, err);
+}
+
+/* What most people run who say no more than these degrees. Times that are given hold all that a framework does.
+ * Pipelines and tensor-parallel groups are Megatron's: of version 2 where the GPU has no bf16 (before Ampere), and on
+ * one without fp8 (before Hopper) in fp16, if the model is a GPT; it knew no RMSNorm, SwiGLU or experts. */
+static const char *usual_software(const struct scenario *scenario)
+{
+    const struct gpu_rates *peak = &cluster_sheet(&scenario->cluster, 0)->peak;
+    const struct parallelism *spec = &scenario->parallelism;
+    const struct transformer *shape = scenario->model.transformer;
+    bool known = !shape || (shape->norm == NORM_LAYERNORM && shape->mlp == MLP_GELU && !shape->experts);
+    bool half = known && scenario->memory.precision.format == PRECISION_MIXED_FP16;
+
+    if (model_is_timed(&scenario->model))
+        return NULL;
+    if (spec->pipeline > 1 || spec->tensor > 1)
+        return peak->bf16 <= 0 || (half && peak->fp8 <= 0) ? "megatron-lm-2021" : "megatron-core";
+    return spec->zero == 3 ? "pytorch-fsdp" : spec->zero ? "deepspeed" : "pytorch-ddp";
+}
+
+const char *scenario_usual_software(const struct scenario *parsed, bool parallel)
+{
+    struct scenario scenario = *parsed;
+
+    if (parsed->software.like)
+        return NULL;
+    if (parallel)
+        scenario.parallelism.pipeline = 2;
+    scenario_settle_precision(&scenario);
+    return usual_software(&scenario);
 }
 
 int scenario_lay_software(struct scenario *scenario, struct error *err)

@@ -1,4 +1,5 @@
-/* All keys of a scenario. Parsing, defaults, resolved output, help and schema all come from these tables. */
+/* All keys of a scenario but those of `strategy:`. Parsing, defaults, resolved output, help and schema all come from these
+ * tables. */
 #include "scenario/scenario_internal.h"
 
 #include "base/base.h"
@@ -227,6 +228,41 @@ const struct table memory_table = {
     .delegated = "fp8_weights master gradients clip_gradients fused_optimizer fused_accumulation cross_entropy logits "
             "fused_gradients flat_gradients bucket_copies dummy_gradients gradient_accesses fragmentation",
 };
+static const struct table *software_hosts(size_t i)
+{
+    static const struct table *const tables[] = {&transformer_table, &strategy_table, &memory_table, &recompute_table,
+                                                 &costs_table};
+
+    return i < COUNT(tables) ? tables[i] : NULL;
+}
+
+static const struct field software_spec_fields[] = {
+    {KEY(software_spec, like), .kind = FIELD_STRING, .files = "platforms/software", .names = "none",
+     .brief = "a file of platforms/software/ (dtsim list software), a path, or none; left out: megatron-core where "
+              "pipeline or tensor is more than 1 (megatron-lm-2021 on GPUs without bf16, and on GPUs without fp8 for a "
+              "GPT in fp16), else pytorch-fsdp with zero 3, deepspeed with zero 1 and 2, and pytorch-ddp without; none "
+              "for models whose times are given"},
+};
+
+static const char *software_misplaced(struct arena *arena, const void *object, const char *key)
+{
+    const char *part = word_in(FILES_MAY_GIVE, key) ? "strategy" : word_in(FILES_MAY_COST, key) ? "costs" : NULL;
+
+    (void)object;
+    return part ? arena_printf(arena, "'%s' stands under '%s'", key, part) : NULL;
+}
+
+const struct table software_table = {
+    TABLE("software",
+          "the framework that trains, and its release; keys next to 'like' replace its values "
+          "(dtsim help software)",
+          software_spec, software_spec_fields),
+    .shorthand = "like",
+    .bare = true,
+    .hosts = software_hosts,
+    .misplaced = software_misplaced,
+};
+
 static const struct field simulation_spec_fields[] = {
     {KEY(simulation_spec, engine), .kind = FIELD_CHOICE, .choices = engine_names, .fallback = "simgrid",
      .brief = "what replays the program; simgrid: transfers share the bandwidth of links, by the library SimGrid; fast: "
@@ -347,28 +383,4 @@ int scenario_set(struct arena *arena, struct node *root, const char *set, struct
     const char *path = arena_strndup(arena, set, strcspn(set, "="));
 
     return field_open(arena, &scenario_table, root, path, err) || conf_set(arena, root, set, err) ? -1 : 0;
-}
-
-int flush_check(const struct scenario *scenario, struct error *err)
-{
-    const struct schedule *schedule = scenario_schedule(scenario);
-    const struct parallelism *spec = &scenario->parallelism;
-    int flush = scenario->batch.flush;
-    const char *why = spec->pipeline == 1      ? "there is no pipeline; expected a pipeline degree above 1"
-                      : schedule->asynchronous ? "the schedule updates without a flush"
-                      : spec->schedule.order   ? "the order from a file has all micro-batches"
-                      : scenario->recipe.gradients.once
-                          ? "with sums_once every flush would scatter gradients, which is not simulated; expected no ZeRO "
-                            "2 or 3, or 'software: {sums_once: false}'"
-                          : NULL;
-
-    if (!flush || (flush == scenario->plan.micro_batches && !schedule->asynchronous))
-        return 0;
-    if (why)
-        return error_clash(err, node_loc(scenario->batch.node, "flush"), "batch: flush: %d, but %s", flush, why);
-    if (scenario->plan.micro_batches % flush)
-        return error_infeasible(err, ERROR_BATCH, node_loc(scenario->batch.node, "flush"),
-                                "batch: flush: %d does not divide the %d micro-batches of a replica", flush,
-                                scenario->plan.micro_batches);
-    return 0;
 }

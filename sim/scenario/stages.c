@@ -1,9 +1,7 @@
-/* What a scenario says of its stages: the layers and degrees of each rank, and stages that several ranks share; what the
- * GPUs of a rank and their hosts have for them. */
+/* What a scenario says of its stages: the layers and degrees of each rank, and stages that several ranks share. */
 #include "scenario/scenario_internal.h"
 
-#include <limits.h>
-#include <math.h>
+#include <string.h>
 
 #include "base/base.h"
 #include "config/conf.h"
@@ -181,77 +179,6 @@ int rank_degrees_check(const struct scenario *scenario, struct error *err)
     return rc;
 }
 
-int scenario_step_samples(const struct scenario *scenario)
-{
-    int64_t samples = (int64_t)scenario->batch.micro * layout_data(&scenario->layout, 0);
-
-    return samples < INT_MAX ? (int)samples : INT_MAX;       /* refused later: no batch has as many */
-}
-
-int scenario_tensor(const struct scenario *scenario, int p)
-{
-    return scenario->views ? scenario->views[p]->tensor : scenario->parallelism.tensor;
-}
-
-int scenario_rank_replicas(const struct scenario *scenario, int p)
-{
-    return scenario->views ? scenario->views[p]->data : scenario_replicas(scenario);
-}
-
-const struct process_groups *scenario_groups(const struct scenario *scenario, int p)
-{
-    return scenario->views ? &scenario->views[p]->groups : &scenario->groups;
-}
-
-const struct recipe *scenario_recipe(const struct scenario *scenario, int p)
-{
-    return scenario->views ? &scenario->views[p]->recipe : &scenario->recipe;
-}
-
-bool scenario_has_rank(const struct scenario *scenario, int rank)
-{
-    int stages = scenario->parallelism.pipeline;
-
-    return rank / stages < scenario_rank_replicas(scenario, rank % stages);
-}
-
-/* Among how many of so many replicas of a rank ZeRO divides: groups of a size that was said, else all. */
-static int shard_of(const struct parallelism *spec, int data)
-{
-    return spec->shard < spec->data ? spec->shard : data;
-}
-
-double scenario_rank_weight(const struct scenario *scenario, int rank)
-{
-    if (!scenario->views)
-        return 1;
-    return scenario_has_rank(scenario, rank) ? scenario_tensor(scenario, rank % scenario->parallelism.pipeline) : 0;
-}
-
-double scenario_rank_weights(const struct scenario *scenario, int count)
-{
-    double sum = 0;
-
-    for (int rank = 0; rank < count; rank++)
-        sum += scenario_rank_weight(scenario, rank);
-    return sum;
-}
-
-struct scenario scenario_seen(const struct scenario *scenario, int p)
-{
-    struct scenario own = *scenario;
-
-    if (!own.views)
-        return own;
-    own.parallelism.tensor = own.views[p]->tensor;
-    own.parallelism.data = own.views[p]->data;
-    own.batch.micro = own.views[p]->micro;
-    own.groups = own.views[p]->groups;
-    own.recipe = own.views[p]->recipe;
-    own.parallelism.shard = shard_of(&scenario->parallelism, own.views[p]->data);
-    return own;
-}
-
 void rank_views_make(struct scenario *scenario)
 {
     const struct parallelism *spec = &scenario->parallelism;
@@ -271,7 +198,7 @@ void rank_views_make(struct scenario *scenario)
             continue;
         seen.parallelism.tensor = own->tensor;
         seen.parallelism.data = own->data;
-        seen.parallelism.shard = shard_of(spec, own->data);
+        seen.parallelism.shard = scenario_rank_shard(spec, own->data);
         process_groups_make(&seen);
         recipe_make(&seen);
         views[p] = view = ARENA_ARRAY(&scenario->arena, struct rank_view, 1);
@@ -350,60 +277,4 @@ int sharers_check(const struct scenario *scenario, struct error *err)
                                     "multiple",
                                     plan->micro_batches, plan_sharers(plan, s), s);
     return 0;
-}
-
-/* The least of what the kinds say, whose bits are set. */
-static double least_of(const struct cluster *cluster, unsigned kinds, double (*of)(const struct cluster *, int kind))
-{
-    double least = INFINITY;
-
-    for (int kind = 0; kinds >> kind; kind++) {
-        double own = kinds >> kind & 1 ? of(cluster, kind) : INFINITY;
-
-        least = isnan(own) || own < least ? own : least;     /* and NaN stays */
-    }
-    return least;
-}
-
-static double kind_memory(const struct cluster *cluster, int kind)
-{
-    int gpu = cluster_kind_gpu(cluster, kind);
-
-    return cluster_gpu_name(cluster, gpu) ? cluster_sheet(cluster, gpu)->memory : INFINITY;
-}
-
-static double kind_host_bandwidth(const struct cluster *cluster, int kind)
-{
-    return cluster_host_bandwidth(cluster, cluster_kind_node(cluster, kind));
-}
-
-double scenario_room(const struct scenario *scenario, int rank)
-{
-    if (!isnan(scenario->memory.limit))
-        return scenario->memory.limit;
-    return least_of(&scenario->cluster, layout_kinds(&scenario->layout, rank), kind_memory);
-}
-
-double scenario_least_room(const struct scenario *scenario)
-{
-    double least = INFINITY;
-
-    for (int rank = 0; rank < (scenario->layout.mixed ? scenario->parallelism.pipeline : 1); rank++)
-        least = fmin(least, scenario_room(scenario, rank));
-    return least;
-}
-
-double scenario_host_bandwidth(const struct scenario *scenario, int rank)
-{
-    return least_of(&scenario->cluster, layout_kinds(&scenario->layout, rank), kind_host_bandwidth);
-}
-
-static double less_host_latency(const struct cluster *cluster, int kind)
-{
-    return -cluster_host_copy(cluster, cluster_kind_node(cluster, kind), 0);
-}
-
-double scenario_host_latency(const struct scenario *scenario, int rank)
-{
-    return -least_of(&scenario->cluster, layout_kinds(&scenario->layout, rank), less_host_latency);
 }

@@ -17,6 +17,7 @@ const char *const dimension_names[] = {
     [DIMENSION_CONTEXT] = "context", NULL,
 };
 _Static_assert(COUNT(dimension_names) == DIMENSION_COUNT + 1, "a name for every dimension");
+const char *const server_names[] = {"star", "ring", "tree", NULL};
 static const char *const recompute_rule_names[] = {
     [RECOMPUTE_WITH_GRADIENT] = "with-gradient", [RECOMPUTE_EARLY] = "early",
     [RECOMPUTE_JUST_IN_TIME] = "just-in-time", NULL,
@@ -310,31 +311,4 @@ int scenario_settle_dispatcher(struct scenario *scenario, struct error *err)
         spec->dispatcher = once ? DISPATCHER_DEEPEP : DISPATCHER_ALLTOALL;
     spec->dispatch = dispatcher_sends_once((enum token_dispatcher)spec->dispatcher) ? DISPATCH_ONCE : DISPATCH_COPIES;
     return 0;
-}
-
-const char *usual_software(const struct scenario *scenario)
-{
-    const struct gpu_rates *peak = &cluster_sheet(&scenario->cluster, 0)->peak;
-    const struct parallelism *spec = &scenario->parallelism;
-    const struct transformer *shape = scenario->model.transformer;
-    bool known = !shape || (shape->norm == NORM_LAYERNORM && shape->mlp == MLP_GELU && !shape->experts);
-    bool half = known && scenario->memory.precision.format == PRECISION_MIXED_FP16;
-
-    if (model_is_timed(&scenario->model))
-        return NULL;
-    if (spec->pipeline > 1 || spec->tensor > 1)
-        return peak->bf16 <= 0 || (half && peak->fp8 <= 0) ? "megatron-lm-2021" : "megatron-core";
-    return spec->zero == 3 ? "pytorch-fsdp" : spec->zero ? "deepspeed" : "pytorch-ddp";
-}
-
-const char *scenario_usual_software(const struct scenario *parsed, bool parallel)
-{
-    struct scenario scenario = *parsed;
-
-    if (parsed->software.like)
-        return NULL;
-    if (parallel)
-        scenario.parallelism.pipeline = 2;
-    scenario_settle_precision(&scenario);
-    return usual_software(&scenario);
 }

@@ -14,7 +14,8 @@ static void divide(struct scenario *scenario, int first)
     cluster->part_count = 2;
     cluster->parts[1] = (struct machine_part){1, first};
     assert_int_equal(scenario_lay_out(scenario, &err), 0);
-    assert_int_equal(scenario_resolve_costs(scenario, &err), 0);
+    assert_int_equal(costs_resolve(&scenario->arena, &scenario->costs, scenario->node, &scenario->cluster,
+                                   model_is_timed(&scenario->model), scenario->kernels, &err), 0);
     scenario->uneven = scenario_uneven(scenario);
     assert_true(scenario->layout.mixed);
 }
