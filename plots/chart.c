@@ -134,7 +134,7 @@ static double em(void)
     return 10 * 96 / 72.0;
 }
 
-/* How many bytes of the text fit into the room: all of it, or as many as end before a blank. At least one word. */
+/* How many bytes of the text fit into the room: all of it, or the words that do. At least one word. */
 static size_t fitting(struct arena *arena, const char *text, double room)
 {
     size_t fits = strcspn(text, " "), end = fits;

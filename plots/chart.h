@@ -68,7 +68,7 @@ const char *const *run_labels(const struct chart *chart);
 /* "Llama 2 7B; NOTE": what a chart of several runs notes, behind the model where all have the same; NULL: nothing. */
 const char *noted(const struct chart *chart, const char *note);
 
-/* What a chart tells apart, in the legend's order: names, and colours with that of letters on them. */
+/* The entries of a chart's legend, in its order: names, colours, and the colours of letters on these. */
 struct palette {
     const char *const *names;
     const struct colour { const char *fill, *ink, *shade; } *colours;    /* shade: darker; NULL: there is none */
@@ -118,8 +118,8 @@ struct time_unit {
 };
 const struct time_unit *time_unit_for(double seconds);
 
-/* The script's head: everything that may be restyled, the terminal, title lines, margins (in pixels) and colours of
- * those of the palette that are shown. */
+/* The script's head: everything that may be restyled, the terminal, title lines, margins (in pixels) and the colours of
+ * the palette that are shown. */
 struct layout {
     int width, height;
     int left, right, top, bottom;

@@ -59,7 +59,7 @@ static int bad_ranks(const struct gantt *gantt, const char *text, int most, stru
                      "found '%.60s'", most, gantt->ranks - 1, text);
 }
 
-/* "0,4-7", at most so many. */
+/* Ranks such as "0,4-7", at most `most` of them. */
 static int want_listed(const struct gantt *gantt, const char *text, int most, struct choice *choice, struct error *err)
 {
     for (const char *at = text;; at++) {
@@ -103,7 +103,7 @@ static const char *gpu_of(const struct headline *result, int rank)
     return json_string_value(json_array_get(json_object_get(result->result, "rank_gpus"), (size_t)rank));
 }
 
-/* Of many ranks the first, middle and last, at most so many, and some stragglers, each of which takes a row from the
+/* Of many ranks the first, middle and last, at most `most`, and some stragglers, each of which takes a row from the
  * last ones. Returns how many stragglers. */
 static int want_parts(struct gantt *gantt, const struct headline *result, int first, int count, int most,
                       struct choice *choice)

@@ -14,8 +14,8 @@ enum {
     GANTT_STRIPS = 4,        /* kinds of communication lanes told apart; further ones share the last strip */
     GANTT_LANES = 8,         /* kinds of lanes that are named */
     GANTT_STAGES = 3,        /* of a rank, named in its label */
-    GANTT_COLUMNS = 800,     /* a box narrower than one of so many columns (half as many where rows are low, so that
-                              * pictures stay small) joins its neighbours in a cell */
+    GANTT_COLUMNS = 800,     /* columns of a picture (half of them where rows are low, so that pictures stay small): a
+                              * box narrower than one joins its neighbours in a cell */
     GANTT_CELL = 4,          /* columns of a cell */
 };
 
@@ -85,8 +85,8 @@ int gantt_read(struct gantt *gantt, const struct chart *chart, int run, struct t
 void gantt_release(struct gantt *gantt);
 /* The first box of that rank or a later one. */
 size_t gantt_first(const struct gantt *gantt, int rank);
-/* Joins boxes narrower than a column (seconds) that begin in the same cell of a lane: those of a kind become one box,
- * as long as they are together. So the time a rank spends on a kind of work in a lane stays what it is. */
+/* Joins boxes narrower than a column (seconds) that begin in the same cell of a lane: all boxes of one kind become one
+ * box, of the sum of their times. So a rank's time for a kind of work in a lane stays the same. */
 void gantt_merge(struct gantt *gantt, double column);
 /* Draws works that overlap one above the other, over the time that all take, each as high as its share. */
 void gantt_overlap(struct gantt *gantt);
@@ -114,7 +114,7 @@ bool gantt_label_fits(const struct gantt_stack *stack, const struct box *box, co
 
 /* The title and the lines below it. */
 void gantt_title(const struct chart *chart, const struct gantt_stack *stack, struct layout *layout);
-/* What stands above one of several runs, as long as so many pixels allow: "1f1b: iteration 401.9 ms, bubble 31.5 %". */
+/* The text above one of several runs, shortened to a number of pixels: "1f1b: iteration 401.9 ms, bubble 31.5 %". */
 const char *gantt_heading(const struct chart *chart, const struct gantt_stack *stack, int run, const char *label,
                           double pixels);
 /* Writes the data and the script. */

@@ -37,7 +37,7 @@ static void add_rank(const struct gantt *gantt, int rank, double *seconds)
     }
 }
 
-/* The kinds of the cells of one row, of so many ranks. */
+/* The kinds of the cells of one row, in which `ranks` ranks are joined. */
 static void paint(const struct gantt *gantt, double *seconds, int ranks, unsigned char *cells)
 {
     double whole = ranks * (gantt->to - gantt->from) / gantt->image.columns, owed[KINDS] = {0};

@@ -41,7 +41,8 @@ static const char *lacking(struct arena *arena, const struct cell *cell)
     return arena_printf(arena, "lacks %s%s", quantity_text(arena, &bytes, -margin, 3), bytes.unit);
 }
 
-/* The largest number has so many digits, and all cells as many decimals; on a logarithmic scale each has its own. */
+/* Digits of the largest number; all cells have the same number of decimals. On a logarithmic scale each number has
+ * these digits. */
 static const char *number_of(struct arena *arena, const struct heat *heat, double value, int digits)
 {
     double size = fmax(fabs(heat->least), fabs(heat->most)) * heat->quantity.scale;

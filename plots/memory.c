@@ -7,7 +7,7 @@
 
 #include "files/tsv.h"
 
-enum { COLUMNS = 700 };              /* what changes within one of so many columns is gathered: its most is drawn */
+enum { COLUMNS = 700 };              /* columns of a picture: changes within one are drawn as their maximum */
 enum { MOST_RANKS = 1 << 22 };
 enum { PANELS = 3, PANEL = 190, LEAST_PANEL = 130, BETWEEN = 26 };      /* ranks drawn; pixels */
 

@@ -50,7 +50,7 @@ static bool is_alike(const struct pareto *pareto, const struct point *a, const s
     return fabs(a->x - b->x) <= 1e-9 * pareto->x_size && fabs(a->y - b->y) <= 1e-9 * pareto->y_size;
 }
 
-/* Sorted by x, a point is of the front where its y is better than that of all before it. */
+/* Points are sorted by x: one is on the front where its y is better than the y of all points before it. */
 static void find_front(struct pareto *pareto)
 {
     struct points *points = &pareto->points;

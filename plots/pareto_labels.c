@@ -14,7 +14,8 @@ static bool overlap(const struct rectangle *a, const struct rectangle *b)
     return a->left < b->right && b->left < a->right && a->low < b->high && b->low < a->high;
 }
 
-/* Whether the line from the point to the label's nearest edge crosses the box. It is looked at in so many steps. */
+/* Whether the line from the point to the label's nearest edge crosses the box. Looks at a number of points of the
+ * line. */
 static bool line_crosses(const struct point *from, double across, double up, const struct rectangle *box)
 {
     enum { STEPS = 24 };

@@ -42,7 +42,7 @@ struct quantity {
 };
 /* `most`: the largest of the numbers. */
 struct quantity quantity_of(struct arena *arena, const char *key, double most);
-/* "62.83", with so many digits, or as many as stand before the point. */
+/* "62.83", with this number of digits, or with all digits before the point if they are more. */
 const char *quantity_text(struct arena *arena, const struct quantity *quantity, double number, int digits);
 
 /* "TP8 PP2": a row's values under the keys in which rows of the chart differ, but for an axis (or NULL)

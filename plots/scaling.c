@@ -1,6 +1,6 @@
-/* The scaling chart: throughput against GPUs, next to ideal throughput: that of the smallest run of each curve, times
- * the GPUs that there are more; below it efficiency, the one over the other. Strong scaling: runs of the same global
- * batch. Weak scaling: of the same batch per GPU. */
+/* The scaling chart: throughput against GPUs, next to ideal throughput: the throughput of each curve's smallest run,
+ * times its number of GPUs over that run's. Below it efficiency, throughput over ideal throughput. Strong scaling: runs
+ * of the same global batch. Weak scaling: runs of the same batch per GPU. */
 #include <math.h>
 
 #include <string.h>

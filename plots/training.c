@@ -76,7 +76,7 @@ static int read_progress(struct training_chart *training, const struct chart *ch
     return failed ? -1 : 0;
 }
 
-/* Every share of the wall time but that of the steps. */
+/* Every share of the wall time but the steps'. */
 static int read_losses(struct training_chart *training, const struct chart *chart)
 {
     const struct headline *headline = chart->runs;

@@ -7,7 +7,7 @@
 
 #include "files/tsv.h"
 
-enum { COLUMNS = 700 };              /* windows narrower than one of so many columns are averaged */
+enum { COLUMNS = 700 };              /* columns of a picture: windows narrower than one are averaged */
 
 /* t0, t1, a column a share, the bubble's the last. */
 enum { START, END, FIRST, WANTED = FIRST + SHARE_COUNT };

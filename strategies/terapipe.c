@@ -45,8 +45,8 @@ static void row(struct row *row, const struct plan *plan, int rank)
     }
 }
 
-/* Li et al. 2021, section 3.3: the sum of all slices' times, and those of the longest one for each other stage. Here slices
- * take f and b each. */
+/* Li et al. 2021, section 3.3: the sum of all slices' times, and for each other stage the times of the longest slice.
+ * Here slices take f and b each. */
 static double ideal_makespan(const struct plan *plan, double f, double b, double r)
 {
     return (count(plan) + plan->stages - 1) * (f + b) + (plan->recompute ? (count(plan) - 1) * r : 0);

@@ -45,7 +45,7 @@ static bool is_backward(int type)
     return type == I_DOWN || type == I_UP;
 }
 
-/* Puts weight gradients into the idle slots of a rank; with `split` those of I_DOWN first. */
+/* Puts weight gradients into the idle slots of a rank; with `split` the weight gradients of I_DOWN first. */
 static void put_weights(struct lane *lanes, int rank, bool split)
 {
     struct steps steps;

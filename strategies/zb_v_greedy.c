@@ -97,7 +97,7 @@ static void fill_wait(struct attempt *attempt, int rank, int kind, int leg, bool
         place_weight(attempt, rank);
 }
 
-/* The first forwards: on each rank as many as time and memory allow before the first micro-batch comes back up; then
+/* The first forwards: each rank does all that time and memory allow before the first micro-batch comes back up; then
  * forwards of both legs until every rank has at least the forwards of the rank before it. */
 static void warm_up(struct attempt *attempt)
 {

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Draws the pictures of README.md anew, with the dtsim of PATH, into a folder: this one where none is named.
-#   PATH=$PWD/build:$PATH plots/example/draw.sh [FOLDER]
-# A test compares the texts in these files, numbers and names, with those of pictures drawn now (tests/pictures.sh).
+# PATH=$PWD/build:$PATH plots/example/draw.sh [FOLDER] A test compares the texts in these files, numbers and names, with
+# newly drawn pictures (tests/pictures.sh).
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 out=$(cd "${1-$here}" && pwd)
@@ -32,7 +32,7 @@ draw breakdown gpipe 1f1b interleaved zb-h1 zb-v dualpipe-v
 run report "$scenarios/tour/25-offloading.yaml"
 dtsim report report -o "$out/report.html" >/dev/null
 
-# the same stages in several schedules; those of a rank with two chunks are halves
+# the same stages in several schedules; on a rank with two chunks they are halves
 stages=
 for schedule in 1f1b interleaved zb-v dualpipe-v; do
     chunks=

@@ -119,7 +119,7 @@ void alike_look_at_one(struct alike *alike)
     alike->measured = alike->folded = false;
 }
 
-/* Takes in how much of a collective was simulated: `least`, so many there must be. */
+/* Notes how much of a collective was simulated. It counts if it has more than `least` nodes or channels. */
 static void note(struct stood *known, struct extent extent, int least, uint32_t *reasons)
 {
     if (extent.all <= least || (known->all && (double)known->simulated / known->all >=

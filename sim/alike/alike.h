@@ -47,7 +47,7 @@ enum alike_reason {
     WHY_SHARES = 1 << 22,            /* replicas have micro-batches of unequal size */
     WHY_KINDS = 1 << 23,             /* GPUs of a stage are on nodes of several kinds */
     WHY_DEGREES = 1 << 24,           /* pipeline ranks have unequal degrees */
-    WHY_FOLD_FIRST = 1 << 25,        /* those of collectives: enum unfolded, in its order */
+    WHY_FOLD_FIRST = 1 << 25,        /* the reasons of collectives: enum unfolded, in its order */
 };
 /* A reason as people read it. */
 struct alike_text {
@@ -58,7 +58,7 @@ struct alike_text {
 /* The texts of a set of reasons, one by one: NULL after the last of them. `number` counts from 0. */
 const struct alike_text *alike_text(uint32_t reasons, size_t number);
 
-/* So many are simulated, for all of them; and why, if that is all of several. */
+/* How many members are simulated, and for how many; and why, if all of several are. */
 struct stood { int simulated, all; uint32_t reasons; };
 
 /* The collectives of a kind of process group that were measured: the nodes, and the channels, of the collective that
@@ -87,7 +87,7 @@ void alike_make(const struct scenario *scenario, const struct stage *stages, str
 int alike_check(const struct alike *alike, const struct scenario *scenario, bool whole, struct error *err);
 /* Members of a sum did not end it together: durations are not `exact`, and messages take their place. */
 void alike_part(struct alike *alike, const struct scenario *scenario);
-/* A figure of the works: the first replica alone is looked at, and nothing is exchanged between replicas. */
+/* A figure of the works: only the first replica is simulated, and replicas exchange nothing. */
 void alike_look_at_one(struct alike *alike);
 /* Takes in how a collective of such a group was measured. */
 void alike_note(struct alike *alike, enum group_kind kind, const struct measured *measured);

@@ -74,7 +74,7 @@ struct compared {
     struct kernel_seconds predicted;
 };
 /* All samples but UNUSED ones, in the arena. Samples are bursts: the profile is taken at their speed (`speed` in
- * kernel_time.h), but for sustained samples at that of jobs. */
+ * kernel_time.h); for sustained samples it is taken at the speed of jobs. */
 struct compared *calibrate_check(struct arena *arena, const struct profile *profile, const struct samples *samples,
                                  size_t *count);
 /* The name of its kernel in files of samples. */

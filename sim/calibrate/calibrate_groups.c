@@ -24,8 +24,8 @@ static double mean_error(const struct sample_group *by, const struct sample_grou
 }
 
 /* Whether single and batched products (`one`, `many`) need a record each instead of a common one (`any`): if the common
- * record's mean error on either of them is larger by more than 0.01 than that of the group's own record. Where either
- * group has too few samples for a fit, the common record must do. */
+ * record's mean error on either of them is larger by more than 0.01 than the error of the group's own record. Where
+ * either group has too few samples for a fit, the common record must do. */
 static bool need_two_records(const struct sample_group *any, const struct sample_group *one,
                              const struct sample_group *many, int sms)
 {

@@ -35,8 +35,8 @@ static bool same_class(const void *a, const void *b)
     return x->class == y->class;
 }
 
-/* Appends to the records of `to` those of `from` for which `to` has no record of the same kind; a record has `size`
- * bytes. Returns how many were appended. */
+/* Appends records of `from` to `to`, where `to` has no record of the same kind; a record has `size` bytes. Returns how
+ * many were appended. */
 static size_t append(struct arena *arena, struct list *to, const struct list *from, size_t size,
                      bool (*same)(const void *a, const void *b))
 {

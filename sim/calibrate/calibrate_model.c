@@ -230,7 +230,7 @@ static void find_unaligned(struct context *context)
     context->odd = context->unaligned && odd > 0 && odd < count;
 }
 
-/* Enough samples that are long beside what the power controller takes to act (kernel_time.h), and enough products to
+/* Enough samples that last much longer than the power controller takes to act (kernel_time.h), and enough products to
  * tell the cache from everything else. */
 static void find_repeated(struct context *context)
 {

@@ -28,13 +28,14 @@ struct profiled {
     struct profiled_layer *layers[PIPER_TENSORS];
 };
 
-/* Reads the scenario with micro-batches of so many samples. Errors as scenario_vary and workload_init have. Release
- * in either case. */
+/* Reads the scenario with micro-batches of that number of samples. Errors as scenario_vary and workload_init have.
+ * Release in either case. */
 int profiled_read(const struct scenario *scenario, int micro, struct profiled *profiled, struct error *err);
 void profiled_release(struct profiled *profiled);
-/* Whether so many replicas may each take a part of a micro-batch: its samples divide, and its times are not given. */
+/* Whether that number of replicas may each take a part of a micro-batch: its samples divide, and its times are not
+ * given. */
 bool profiled_divides(const struct profiled *profiled, int data);
-/* B/s between neighbours in a group of so many GPUs that follow each other. */
+/* B/s between neighbours in a group of consecutive GPUs, by their number. */
 double profiled_bandwidth(const struct profiled *profiled, int gpus);
 /* B that a layer gives to the next one, on the k-th tensor degree; 0 behind the last. */
 double profiled_output(const struct profiled *profiled, size_t k, size_t layer);

@@ -4,9 +4,9 @@
 
 #include "base/base.h"
 
-/* Opens it by xdg-open, which gets a file that only this person reads and that leads to the address: what other users see
- * of a process, its arguments, has no secret. The file is removed a minute later. False: there is no screen, or no
- * xdg-open. */
+/* Opens it by xdg-open, which gets a file that only this person reads and that leads to the address: other users see
+ * the arguments of a process, which have no secret. The file is removed a minute later. False: there is no screen, or
+ * no xdg-open. */
 bool open_in_browser(const char *address);
 
 #endif

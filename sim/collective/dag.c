@@ -15,7 +15,7 @@ struct arrivals {
         size_t count, capacity;
     } pairs;
     uint32_t *latest;        /* [source]: the latest of its messages that were noted, or NONE */
-    uint32_t *sources;       /* those whose latest is not NONE, so many; */
+    uint32_t *sources;       /* the sources whose latest is not NONE, and their number */
     size_t count;
     uint32_t *sent;          /* [rank]: the last message that it sent, or NONE */
 };

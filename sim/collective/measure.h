@@ -39,8 +39,8 @@ struct measure {
     struct cache own;
     bool counts;                     /* pairs are counted; with the own cache only: their GPUs are of this scenario */
     bool failed;                     /* a collective could not be measured: for those who ask after many calls */
-    struct cache_key where;          /* the cluster's key, of so many bytes, and behind it the places of GPUs */
-    size_t of_cluster;
+    struct cache_key where;          /* the cluster's key, and behind it the places of GPUs */
+    size_t of_cluster;               /* bytes of the cluster's key */
     struct dags dags;
     struct last_places { int *gpus; size_t count, number; } placed;       /* the last GPUs that were asked for */
     struct counted_list { struct counted *items; size_t count, capacity; } counted;

@@ -1,5 +1,5 @@
-/* placed_group: the GPUs that run a collective together, and what their places on the cluster make of it: how they are
- * spread over nodes, PCIe switches and NICs, and what the slowest of them has of each link. */
+/* placed_group: the GPUs that run a collective together, with their places on the cluster: how they are spread over
+ * nodes, PCIe switches and NICs, and the bandwidth and latency that the slowest of them has of each link. */
 #ifndef DTSIM_PLACED_GROUP_H
 #define DTSIM_PLACED_GROUP_H
 

@@ -16,8 +16,9 @@ enum token_dispatcher { TOKEN_DISPATCHERS(ENUM_VALUE) };
 
 /* Whether a token goes to a GPU once, however many of its experts are there. */
 bool dispatcher_sends_once(enum token_dispatcher dispatcher);
-/* s that the dispatcher's kernels take at least to deliver so many B to a GPU, its own rows included (as DeepEP counts
- * its bandwidths), whatever the links could; 0 for those that NCCL runs. `spans`: the group is on several nodes. */
+/* s that the dispatcher's kernels take at least to deliver that number of B to a GPU, with the rows that it keeps (as
+ * DeepEP counts its bandwidths), however fast the links are; 0 for dispatchers that NCCL runs. `spans`: the group is on
+ * several nodes. */
 double dispatcher_floor(enum token_dispatcher dispatcher, double bytes, bool spans);
 /* Multiprocessors that its kernels take while they run; 0: as many as NCCL's channels. */
 int dispatcher_multiprocessors(enum token_dispatcher dispatcher, bool spans);

@@ -144,8 +144,8 @@ static int reroute_of(const struct making *making, const struct steps *steps, co
     return 0;
 }
 
-/* The only zone of a shape, whose steps and validations take so many seconds for one of the scenario, its stalls as
- * long as its checkpoints take there. */
+/* The only zone of a shape. Its steps and validations take a number of seconds for each second of the scenario's; its
+ * stalls are as long as its checkpoints take there. */
 static int zone_of_shape(const struct making *making, const struct steps *steps, const struct shape *shape,
                          double seconds, struct zone *zone, struct error *err)
 {

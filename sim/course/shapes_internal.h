@@ -22,7 +22,8 @@ int shape_simulate(struct making *making, struct shape *shape, int micro_batches
 /* Keeps the shape for its number of nodes and for more nodes, where it is the fastest so far. */
 void shape_take(struct shapes *shapes, const struct shape *shape);
 
-/* holes.c: fills in the shape's `holed_seconds`; it was simulated just now, with so many micro-batches a replica. */
+/* holes.c: fills in the shape's `holed_seconds`; it was simulated just now, with that number of micro-batches a
+ * replica. */
 int shape_add_holes(struct making *making, struct shape *shape, int micro_batches, struct error *err);
 
 /* templates.c: the shapes of Oobleck. */

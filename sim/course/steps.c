@@ -151,7 +151,7 @@ static double samples_of(const struct amount *amount, double per_parameter, cons
     return isnan(amount->steps) ? tokens * step->samples / step->tokens : amount->steps * step->samples;
 }
 
-/* Whole steps for so many samples. A number of samples that was divided out of tokens is whole but for rounding. */
+/* Whole steps for a number of samples. Where this was divided out of tokens, it is whole but for rounding. */
 static double whole(struct steps *steps, double samples, double batch)
 {
     double count = ceil(samples / batch * (1 - 1e-12));

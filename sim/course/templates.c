@@ -84,8 +84,8 @@ static double template_seconds(const struct template *template, int micro)
 }
 
 /* Sets the micro-batches with which both templates end soonest. With fractions of micro-batches all replicas would end
- * at the same time, `level`: a replica has (level - first) / each micro-batches, and they add up to the total. The best
- * whole number is near to that of the first template. */
+ * at the same time, `level`: a replica has (level - first) / each micro-batches, and they add up to the total. The
+ * first template's best whole number is near to its fraction. */
 static void divide_micro_batches(const struct templates *templates, struct pair *pair)
 {
     const struct template *first = template_of(templates, pair->replicas, pair->first);
@@ -158,8 +158,8 @@ static int simulate_pair(const struct templates *templates, const struct pair *p
     return 0;
 }
 
-/* Lists the templates that fill whole nodes: all of them, or those of the numbers of stages in `pipeline`. One that is
- * larger than the cluster is left out. */
+/* Lists the templates that fill whole nodes: all of them, or those whose numbers of stages are in `pipeline`. One that
+ * is larger than the cluster is left out. */
 static void list_templates(struct templates *templates)
 {
     const struct elastic_spec *spec = templates->making->scenario->train->elastic;

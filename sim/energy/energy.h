@@ -7,8 +7,8 @@
 
 /* Shares of the time of the average GPU; it waits in the rest. */
 struct occupation { double compute, communication; };
-/* W of so many GPUs and of the nodes that hold them: of each GPU the power by what it does, weighted by time, and of
- * each node what it takes besides its GPUs. Not the facility's. NaN: nobody says it. */
+/* W of a number of GPUs and of the nodes that hold them: the power of each GPU by its activity, weighted by time, and
+ * the power of each node without its GPUs. Not the facility's. NaN: no file gives it. */
 double energy_power(const struct scenario *scenario, int gpus, int nodes, struct occupation occupation);
 /* The same of the GPUs that the scenario runs on and their nodes, by what each program rank's GPUs do: of
  * all replicas, or of the first one, which then stands for all. */

@@ -101,8 +101,8 @@ const char *anchors_refused(struct arena *arena, const struct anchors *anchors, 
     return why;
 }
 
-/* The variance of whole tables, in view of the mean log error of so many anchors: each quantile of the spread counts by the
- * density of that mean. */
+/* The variance of whole tables, given a number of anchors and their mean log error: each quantile of the spread counts
+ * by the density of that mean. */
 static double spread_squared(double mean, size_t count)
 {
     double all = 0, sum = 0;

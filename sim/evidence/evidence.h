@@ -109,14 +109,15 @@ const struct likeness *evidence_first_kind(const struct evidence *known, const s
 /* How unsure time is in which so large a share is exposed communication, over time without any. */
 double evidence_unsure(double exposed);
 
-/* What is expected of a prediction, each row weighted by how near its work is; NaN: there is no evidence. To a
- * prediction from a data sheet no run is alike; it is held against what data sheets predict of all, and is no surer than one on kernels that were
- * measured on another GPU. An error counts in units of evidence_unsure.
+/* The expected error of a prediction, each row weighted by how near its work is; NaN: there is no evidence. A
+ * prediction from a data sheet has no run that is alike: it is compared with the errors of data sheets on all runs, and
+ * is no surer than a prediction from kernels that were measured on another GPU. An error counts in units of
+ * evidence_unsure.
  *
- * A published run is alike if it has the same software, profile, format, schedule and adapters, if both have experts, dispatched in
- * the same way, or neither has, and if GPUs, the tokens of a sample, those of a micro-batch and the rate of a NIC differ by a factor of four at
- * most. Such a row counts with today's error. Any other counts with its first error, as nobody worked on runs like the
- * one in question; where that is unknown it does not count. */
+ * A published run is alike if it has the same software, profile, format, schedule and adapters, if both have experts,
+ * dispatched in the same way, or neither has, and if GPUs, the tokens of a sample, the tokens of a micro-batch and the
+ * rate of a NIC differ by a factor of four at most. Such a row counts with today's error. Any other counts with its
+ * first error, as nobody worked on runs like the one in question; where that is unknown it does not count. */
 struct expectation {
     double error;                    /* the share of the time that it is off by, at most, in 6 of 10 cases, and in 9 of
                                       * 10 by at most twice as much: the larger of two quantiles of the sizes of all

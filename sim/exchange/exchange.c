@@ -58,7 +58,7 @@ void exchanges_find(struct exchanges *exchanges, const struct workload *workload
     exchanges->alike = before;       /* nothing was used so far */
     exchanges->used = (struct exchanges_used){0};
     exchanges->lockstep = lockstep_replicas(exchanges);
-    forget_members(exchanges);       /* so many as now are simulated */
+    forget_members(exchanges);       /* their number depends on `alike` */
 }
 
 int exchanges_measure(struct exchanges *exchanges)

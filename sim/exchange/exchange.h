@@ -71,8 +71,8 @@ int exchanges_measure(struct exchanges *exchanges);
 void exchanges_release(struct exchanges *exchanges);
 /* Notes that this all-reduce was used. */
 void exchanges_use(struct exchanges *exchanges, const struct collective *used, int protocol);
-/* Counts on links the bytes that each GPU of a program rank sent for a chunk: `sent` for each exchange within works, and
- * `gathered` in all-gathers beside these. */
+/* Counts on links the bytes that each GPU of a program rank sent for a chunk: `sent` for each exchange within works,
+ * and `gathered` in all-gathers in addition. */
 void exchanges_carry(const struct exchanges *exchanges, int program_rank, int chunk, const double *sent, double gathered);
 /* What replicas exchange, and what works exchange within, for people. */
 void exchanges_print(const struct exchanges *exchanges, FILE *out);
@@ -151,8 +151,8 @@ struct members {
 struct members *members_of(struct exchanges *exchanges, enum group_kind kind, int stage);
 /* The two members that hold the copies of tied weights, of the sum of that number. */
 struct members *members_tied(struct exchanges *exchanges, int number);
-/* Sums of tied gradients: one in each replica; where the two ranks have unequal numbers of replicas, as many as the
- * larger, and a replica of the other rank takes part in several. */
+/* Sums of tied gradients: one in each replica. Where the two ranks have unequal numbers of replicas, there is one for
+ * each replica of the rank with more, and a replica of the other rank takes part in several. */
 int tied_sums(const struct exchanges *exchanges);
 /* Which of the two copies of tied weights a rank's chunk has, where the copies are on different ranks; -1: none. */
 int tied_copy(const struct exchanges *exchanges, int rank, int chunk);
@@ -163,8 +163,8 @@ struct partners tied_sums_of(const struct exchanges *exchanges, int rank, int re
 int tied_pieces(const struct exchanges *exchanges);
 /* One flow of the group that begins at member `first`. */
 const struct placed_group *members_group(const struct exchanges *exchanges, struct members *members, int flow, int first);
-/* How long a collective of so many bytes (as collective.h counts them) takes the group that begins at member `first`, while
- * the groups that share links with it do the same. No time if it cannot be measured: measure->failed. */
+/* How long a collective of `bytes` (as collective.h counts them) takes in the group that begins at member `first`,
+ * while the groups that share links with it do the same. No time if it cannot be measured: measure->failed. */
 struct measured members_measure(struct exchanges *exchanges, struct members *members, int first,
                                 const struct collective *collective, double bytes);
 /* The same for a replica's group of a kind, and adds it to the contention of the kernels that overlap with it. Zero if the

@@ -20,7 +20,7 @@ struct gain {
     bool fits;
 };
 struct gains {
-    struct gain items[8];        /* the largest gain first; what-ifs that the scenario has nothing of are left out */
+    struct gain items[8];        /* the largest gain first; what-ifs that cannot change the scenario are left out */
     size_t count;
 };
 

@@ -21,8 +21,8 @@ void event_heap_init(struct event_heap *heap, size_t ids);
 void event_heap_set(struct event_heap *heap, uint32_t id, double time);
 /* Takes the id out, if it is there. */
 void event_heap_unset(struct event_heap *heap, uint32_t id);
-/* Removes the earliest entry, which must be there, and writes its ids, whose time is entries[0].time. There may be as
- * many as there are at all. Returns how many they are. */
+/* Removes the earliest entry, which must be there, and writes its ids, whose time is entries[0].time. These may be all
+ * ids. Returns their number. */
 size_t event_heap_pop(struct event_heap *heap, uint32_t *ids);
 void event_heap_release(struct event_heap *heap);
 

@@ -51,7 +51,7 @@ void flows_narrow(struct flows *flows, struct flow_route *route);
 void flows_start(struct flows *flows, uint32_t id, const struct flow_route *route, double units, double now);
 /* Takes a flow away, whatever it has left. If `ends` still has its end, it stays there. */
 void flows_stop(struct flows *flows, uint32_t id);
-/* Shares the links anew between the flows that are there at `now`, and tells `ends` what has changed. */
+/* Shares the links anew between the flows that are there at `now`, and writes changed ends to `ends`. */
 void flows_share(struct flows *flows, double now);
 void flows_release(struct flows *flows);
 

@@ -1,7 +1,7 @@
 /* Only links that bind are looked at. A flow is at best as fast as the narrowest link of its route: its cap. A link
- * that could carry all of its flows at their caps never makes one slower; most links carry one flow and are such.
- * A link binds if its flows may want more than it has. Flows that are connected by links that bind are a component:
- * when one of them starts or stops, the rates of these flows may change, and those of no others.
+ * that could carry all of its flows at their caps never makes one slower; most links carry one flow and are such. A
+ * link binds if its flows may want more than it has. Flows that are connected by links that bind are a component: when
+ * one of them starts or stops, the rates of these flows may change, and no others.
  *
  *     flows       a   b   c   d        links that bind: L, M. Component {a, b, c}, filled in two rounds:
  *     link L (6)  +---+---+            level 2: L is full, a, b and c have 2. M has 6 - 2 = 4 left for ...

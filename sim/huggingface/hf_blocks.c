@@ -30,7 +30,7 @@ enum block_attention hf_none(const struct reading *reading, int block)
     return BLOCK_FULL;
 }
 
-/* The last of so many blocks sees all keys (gemma2, gemma3, cohere2, olmo3, gpt_oss). */
+/* Of each group of blocks, the last one sees all keys (gemma2, gemma3, cohere2, olmo3, gpt_oss). */
 enum block_attention hf_every(const struct reading *reading, int block)
 {
     int every = hf_number(reading, "_sliding_window_pattern", hf_number(reading, "sliding_window_pattern", 1));

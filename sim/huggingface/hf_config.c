@@ -183,7 +183,7 @@ static void apply_rules(struct reading *reading)
     }
 }
 
-/* The file must have what its class has no default for, unless the scenario says it. */
+/* The file must have every key without a default in its class, unless the scenario gives it. */
 static void check_missing(struct reading *reading)
 {
     static const char *const needed[] = {"layers", "hidden", "heads", "ffn", "vocabulary", "sequence", "experts",

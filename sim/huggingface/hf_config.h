@@ -10,8 +10,8 @@ struct hf_config {
     const char *note;            /* what the file leaves to its class, and parts that are not modelled; NULL: none */
 };
 
-/* Reads the file. What it leaves out has the default of its model_type's configuration class; what the class has no
- * default for may stand in `with`, a mapping of keys of `transformer` (or NULL), which is not merged in. Errors: no
+/* Reads the file. A key that it leaves out has the default of its model_type's configuration class. A key without such
+ * a default may stand in `with`, a mapping of keys of `transformer` (or NULL), which is not merged in. Errors: no
  * model_type, an unknown one, or one with layers that are not modelled; missing keys; values that exclude each
  * other. */
 int hf_config_read(struct arena *arena, const char *path, const struct node *with, struct hf_config *config,

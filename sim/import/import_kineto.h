@@ -5,7 +5,7 @@
  * Events that are read, by "cat": cpu_op (an operation with "External id" and the shapes of its inputs), cuda_runtime
  * and cuda_driver (a launch: from "External id" to "correlation"), kernel ("External id", or only "correlation", and
  * "dur" in us), gpu_memcpy (from device to device). An operation takes the time of its kernels together. "External id"
- * is that of the innermost operation that was under way, so no kernel counts twice.
+ * names the innermost operation that was under way, so no kernel counts twice.
  * The trace is read event by event: its size does not matter, only the number of kernels and operations does. */
 #ifndef DTSIM_IMPORT_KINETO_H
 #define DTSIM_IMPORT_KINETO_H

@@ -21,10 +21,10 @@ struct nccl_hints {
  * busbw that times a factor of the operation (collective_bus_factor), #wrong the number of wrong results.
  *
  * Errors: GPUs of several kinds, a time that does not agree with its bandwidth, wrong results, a list of ranks that is
- * shortened, an operation or a number of ranks that the user says and busbw / algbw does not have, no rows at all.
- * Runs of programs that are not known and rows without a time are left out. `notes` gets lines with names and counts:
- * of rows that were left out, and of rows that were read in spite of a doubt, such as a busbw / algbw that is not that
- * of the ranks in the file's list.
+ * shortened, an operation or a number of ranks that the user says and busbw / algbw does not have, no rows at all. Runs
+ * of programs that are not known and rows without a time are left out. `notes` gets lines with names and counts: of
+ * rows that were left out, and of rows that were read in spite of a doubt, such as a busbw / algbw that does not fit
+ * the ranks in the file's list.
  * The cluster is left out if no platform is known to have such GPUs. */
 struct node *import_nccl_parse(struct arena *arena, const char *file, const char *text, size_t length,
                                const struct nccl_hints *hints, FILE *notes, struct error *err);

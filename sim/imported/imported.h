@@ -48,7 +48,7 @@ long imported_world(const struct imported *m);
 long imported_cluster(struct imported *m, long model, long least, long replicas, long world);
 /* Finds the row of each argument, and checks the number and kind of its values. */
 int imported_sort(struct imported *m);
-/* An argument by its name, which must be that of a row; NULL: left out. */
+/* An argument by its name, which must be a row's; NULL: left out. */
 const struct launch_argument *imported_given(const struct imported *m, const char *name);
 /* Its value, or its default; NULL: it has none. */
 const char *imported_word(const struct imported *m, const char *name);

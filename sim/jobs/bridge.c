@@ -364,8 +364,8 @@ static int put_shape(struct imported *m, const char *class)
     return 0;
 }
 
-/* Switches that the performance recipes of `software` have otherwise: where no key says them, they are those of Megatron
- * Core's classes. */
+/* Switches that the performance recipes of `software` set to other values: where no key gives them, they have the
+ * defaults of Megatron Core's classes. */
 static void put_switches(struct imported *m, const char *software)
 {
     static const struct { const char *name, *value; } switches[] = {

@@ -1,4 +1,4 @@
-/* bridge_files: the files of Megatron Bridge, and those of NeMo 2, which say the same in other sections. */
+/* bridge_files: the files of Megatron Bridge, and the files of NeMo 2, which have the same keys in other sections. */
 #include "jobs/bridge_internal.h"
 #include "jobs/bridge_table.h"
 

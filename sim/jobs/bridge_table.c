@@ -1,6 +1,6 @@
 /* bridge_table: the keys of Megatron Bridge (NVIDIA-NeMo/Megatron-Bridge at 067f987d, August 2026:
- * src/megatron/bridge/training/config.py, mixed_precision.py and comm_overlap.py, models/gpt_provider.py), whose classes
- * extend those of Megatron Core (NVIDIA/Megatron-LM at d98e8a64: core/transformer/transformer_config.py,
+ * src/megatron/bridge/training/config.py, mixed_precision.py and comm_overlap.py, models/gpt_provider.py), whose
+ * classes extend Megatron Core's (NVIDIA/Megatron-LM at d98e8a64: core/transformer/transformer_config.py,
  * core/model_parallel_config.py, core/distributed/distributed_data_parallel_config.py,
  * core/optimizer/optimizer_config.py). */
 #include "jobs/bridge_table.h"

@@ -1,5 +1,5 @@
 /* jobs: files that configure a training job, and the scenario that such a file says: DeepSpeed's JSON, torchtitan's
- * TOML, the YAML of Megatron Bridge and of NeMo 2. The classes of their keys are those of imported/imported.h. */
+ * TOML, the YAML of Megatron Bridge and of NeMo 2. imported/imported.h has the classes of their keys. */
 #ifndef DTSIM_JOBS_H
 #define DTSIM_JOBS_H
 

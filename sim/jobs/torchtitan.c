@@ -62,8 +62,8 @@ static int put_model(struct imported *m, struct node *given, long *layers)
     return 0;
 }
 
-/* Blocks of each stage: input and output layers count as so many blocks, and first stages get what is left over
- * (torchtitan/distributed/pipeline_parallel.py, generate_llm_fqn_per_model_part). */
+/* Blocks of each stage: input and output layers each count as a number of blocks, and the first stages get the blocks
+ * that are left over (torchtitan/distributed/pipeline_parallel.py, generate_llm_fqn_per_model_part). */
 static void put_split(struct imported *m, long layers, long stages)
 {
     long first = imported_number(m, PARALLEL "pipeline_parallel_first_stage_less_layers");

@@ -1,5 +1,5 @@
 /* torchtitan_table: the keys of torchtitan's TOML (pytorch/torchtitan at 000204a4, July 2025:
- * torchtitan/config/job_config.py); those of older and newer releases say so. */
+ * torchtitan/config/job_config.py); keys of older and newer releases say so. */
 #include "jobs/jobs_internal.h"
 
 #define MAPPED(type, text, ...) {.name = text, .class = ARGUMENT_MAPPED, .kind = type, __VA_ARGS__}

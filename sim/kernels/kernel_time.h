@@ -74,9 +74,9 @@ struct matmul_fit {
     double sustained;                    /* FLOP/s that a job's tiles do not exceed; 0: no such bound, as in samples */
     struct repeated_runs repeated;
 };
-/* What is timed as one. QUANTIZED: the kernels that quantise A, and the product. GROUPED: each of `batch` experts
- * multiplies its rows by its own weights, in one kernel. EXPERTS: a layer of gated experts, forward. The names are
- * those of samples. */
+/* Kernels that are timed as one. QUANTIZED: the kernels that quantise A, and the product. GROUPED: each of `batch`
+ * experts multiplies its rows by its own weights, in one kernel. EXPERTS: a layer of gated experts, forward. The names
+ * are the samples'. */
 #define PRODUCT_FORMS(X) \
     X(FORM_MATMUL, "matmul") \
     X(FORM_QUANTIZED, "matmul-quantized") X(FORM_GROUPED, "matmul-grouped") X(FORM_EXPERTS, "moe")
@@ -95,14 +95,14 @@ bool product_is_grouped(enum product_form form);
 bool product_aligned(const struct product *product);
 /* Whether rows of any of the matrices are an odd number of half-precision values. */
 bool product_odd(const struct product *product);
-/* Grouped: in layouts nn and nt m is the number of rows of all experts together, in tn (the gradients of the
- * weights, which sum over rows) it is k. Each expert has as many rows as the others, or its share of them under a
- * skew; where there are fewer rows than experts, each row is of an expert of its own. The tiles are those of single products, and their
- * number the sum over experts: an expert of few rows leaves a part of its tiles empty. k is not split. Only experts
- * with rows load their weights.
- * Experts: grouped products of m rows of k values by 2 n columns and of m rows of n values by k columns; and
- * routing, the rows copied into the order of the experts, the activation function, the results weighted and summed,
- * each bound by memory, at `quantize` or, if that is not known, at `bandwidth`. */
+/* Grouped: in layouts nn and nt m is the number of rows of all experts together, in tn (the gradients of the weights,
+ * which sum over rows) it is k. All experts have equally many rows, or shares of them under a skew; where there are
+ * fewer rows than experts, each row goes to another expert. The tiles are as in single products, and their number is
+ * the sum over experts: an expert of few rows leaves a part of its tiles empty. k is not split. Only experts with rows
+ * load their weights.
+ * Experts: grouped products of m rows of k values by 2 n columns and of m rows of n values by k columns; and routing,
+ * the rows copied into the order of the experts, the activation function, the results weighted and summed, each bound
+ * by memory, at `quantize` or, if that is not known, at `bandwidth`. */
 double matmul_seconds(const struct matmul_fit *fit, int sms, const struct product *product);
 
 /* Fused attention (Dao 2023, FlashAttention-2, section 3): each SM computes blocks of 128 queries (backward: of keys)
@@ -126,8 +126,8 @@ enum attention_direction { ATTENTION_DIRECTIONS(ENUM_VALUE) };
 extern const char *const attention_direction_names[];
 enum attention_direction attention_direction(bool backward, bool causal);
 bool attention_is_backward(enum attention_direction direction);
-/* The share of the scores that a kernel computes, if it has so many keys. With a `window` a query sees at most so many
- * keys, its own included (0: all); a block of queries computes with all keys that one of them sees. */
+/* The share of the scores that a kernel computes, by its number of keys. With a `window` a query sees at most that
+ * number of keys, its own included (0: all); a block of queries computes with all keys that one of them sees. */
 double attention_share(double keys, bool causal, double window);
 struct attention_fit {
     double rate;                         /* FLOP/s of all SMs */

@@ -68,8 +68,8 @@ int profile_load(struct arena *arena, const char *name, struct loc loc, struct p
  * matrix products.
  * Products in fp8-block and mxfp8 without a record use the record of fp8. Grouped products without a record of their
  * own have the tiles of single products.
- * A memory class without a record uses the record of CLASS_OTHER; CLASS_EXPERT_ROWS first that of grouped products, if
- * it knows the kernels around them. */
+ * A memory class without a record uses the record of CLASS_OTHER; CLASS_EXPERT_ROWS first uses the record of grouped
+ * products, if that has the kernels around them. */
 struct kernel_seconds { double seconds; enum cost_basis basis; };
 struct kernel_seconds profile_product(const struct profile *profile, enum dtype dtype, const struct product *product);
 /* matmul_seconds, remembered: a network has few different products, and asks for each of them hundreds of times. cache

@@ -19,7 +19,7 @@ struct fields {
 };
 struct variable {
     const char *name;
-    struct fields value;             /* one, or those of an array */
+    struct fields value;             /* one value, or the values of an array */
     bool fixed;                      /* the caller said it */
 };
 /* Whether a command is run. */

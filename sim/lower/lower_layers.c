@@ -6,11 +6,10 @@
  * soon as they are ready. All replicas do the same at the same time, so their collectives are measured durations. One
  * stream does both, and the gather for the next layer goes before the scatter of this one (FSDP's BACKWARD_PRE).
  * Without reshard_after_forward a backward finds the weights that its forward gathered; with sums_once a forward finds
- * those of the backward before it. With both a chunk's first forward gathers for the iteration, and all other works are
- * as without ZeRO.
- * Without `flatten` weights come tensor by tensor (lower_zero.c, tensors_work), but layer by layer where there is a plan. With
- * `data_parallel: synchronous` no kernels run during collectives (XLA of 2024 put the collectives of a loop over
- * recomputed layers on the stream that computes: openxla/xla issue 14397).
+ * the weights of the backward before it. With both a chunk's first forward gathers for the iteration, and all other
+ * works are as without ZeRO. Without `flatten` weights come tensor by tensor (lower_zero.c, tensors_work), but layer by
+ * layer where there is a plan. With `data_parallel: synchronous` no kernels run during collectives (XLA of 2024 put the
+ * collectives of a loop over recomputed layers on the stream that computes: openxla/xla issue 14397).
  *
  * The host: activations go there after their layer's forward and come back before its backward, when the plan says.
  * Weights come before each layer (L2L: Pudipeddi et al. 2020; ZeRO-Infinity: Rajbhandari et al. 2021), double-buffered.

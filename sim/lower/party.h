@@ -12,7 +12,7 @@ struct party {
     int exchanged;           /* exchanges lowered message by message so far */
     uint32_t *lanes, *ready, *ends;  /* scratch: [member * channels + channel], a member, [flow * all + member] */
 };
-/* The party of members_of a kind of group and stage, and that of members_tied of a sum. Each is made once. */
+/* The party of members_of a kind of group and stage, and the party of members_tied of a sum. Each is made once. */
 struct party *party_of(struct lowering *lowering, enum group_kind kind, int stage);
 struct party *party_tied(struct lowering *lowering, int number);
 /* The member's chunk. */

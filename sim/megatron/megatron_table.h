@@ -1,6 +1,6 @@
-/* megatron_table: what each argument of Megatron-LM is to a simulation. Names, types and defaults are those of
+/* megatron_table: what each argument of Megatron-LM is to a simulation. Names, types and defaults are of
  * NVIDIA/Megatron-LM at d98e8a64 (core 0.20.0, 2026-08-22): megatron/training/arguments.py, training/config/ and
- * core/transformer/transformer_config.py; those of its forks and of older releases say so. */
+ * core/transformer/transformer_config.py; arguments of its forks and of older releases say so. */
 #ifndef DTSIM_MEGATRON_TABLE_H
 #define DTSIM_MEGATRON_TABLE_H
 

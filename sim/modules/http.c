@@ -13,7 +13,7 @@
 #include "base/base.h"
 
 enum { HEAD_MOST = 32 << 10,         /* B of the head, and of what a connection holds besides the body */
-       ROUNDS = 1 << 12,             /* of looking at what has come, before deadlines are looked at again */
+       ROUNDS = 1 << 12,             /* of reading what has arrived, before deadlines are checked again */
        SPARE = 8 };                  /* connections that are free for new ones, so that these are heard at all */
 
 /* A connection, from its beginning to its end. */

@@ -52,7 +52,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* All hosts that are no GPU of the cluster, by name: SimGrid's own order is that of a hash table. */
+/* All hosts that are no GPU of the cluster, by name: SimGrid returns them in the order of a hash table. */
 static void name_extra(struct file_tables *tables)
 {
     size_t count = sg_host_count(), extra = 0;

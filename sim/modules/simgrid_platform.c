@@ -22,7 +22,7 @@
 static void print_link(const struct cluster *cluster, struct link link, FILE *out)
 {
     char name[48];
-    double latency;         /* the NICs' links have that of the whole route; links of the topology what they add */
+    double latency;         /* the NICs' links have the latency of the whole route; links of the topology have theirs */
 
     if (link.kind == LINK_PORT_UP || link.kind == LINK_PORT_DOWN)
         latency = cluster_latency(cluster, cluster_node_of(cluster, link.index), true) / 2;

@@ -8,7 +8,7 @@
 enum { GROUPS = 4096 };              /* of 3 bytes, encoded at once */
 struct base64 { FILE *out; unsigned char rest[3 * GROUPS]; size_t count; };
 
-/* Writes what has gathered; the last group may be short. */
+/* Writes the bytes in `rest`; the last group may be short. */
 static int encode(struct base64 *base64)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

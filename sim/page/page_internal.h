@@ -49,8 +49,8 @@ json_t *page_plan_places(const json_t *plan);
 /* The rest of it into the head. */
 void page_put_plan(struct page *page, const json_t *plan);
 
-/* tables.c: a table of the folder as a part of its name, as it is. Cells are checked to be numbers, but for those of
- * columns whose bit `texts` has. */
+/* tables.c: a table of the folder as a part of its name, as it is. Cells are checked to be numbers, but for columns
+ * whose bit is set in `texts`. */
 int page_table(struct page *page, const char *dir, const char *name, const char *const *columns, unsigned texts,
                struct error *err);
 /* memory.tsv, utilization.tsv and links.tsv. */

@@ -67,9 +67,10 @@ int plan_search(struct space *space, const struct plan_options *options, struct 
                 struct error *err);
 void plan_release(struct plan_outcome *outcome);
 
-/* Keeps of rows those of the outcome's points that ran and keep the goal's limits, best first, and ranks them by its first
- * objective; without one by iteration time or, where batches differ, by throughput. *front: there are several objectives,
- * and rows are those alone that no other one betters in all of them. Without objectives several numbers of GPUs are one. */
+/* Keeps the rows of the outcome's points that ran and keep the goal's limits, best first. They are ranked by the goal's
+ * first objective; without one by iteration time or, where batches differ, by throughput. *front: there are several
+ * objectives, and only rows are kept that no other row betters in all of them. Without objectives several numbers of
+ * GPUs are one. */
 int plan_order(struct results *results, const struct plan_outcome *outcome, const struct goal *goal, bool *front,
                struct error *err);
 

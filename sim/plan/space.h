@@ -23,7 +23,7 @@ struct space {
     struct space_rule {
         const char *why;             /* "tensor x pipeline x context must divide the GPUs" */
         const char *expression;
-    } *rules;                        /* as many as the sweep's constraints, in their order */
+    } *rules;                        /* one for each of the sweep's constraints, in their order */
     size_t nrules;
     struct space_axis { const char *path, *values, *why; } *axes;    /* for people; why NULL: a person listed them */
     size_t naxes;
@@ -36,9 +36,9 @@ struct space {
 
 enum { SPACE_MOST = 200000 };        /* points that remain */
 
-/* Reads the scenario, makes the axes and selects the points. Errors: those of the scenario's model and cluster, an axis
- * that has no `auto`, numbers of GPUs that are no whole nodes, more than SPACE_MOST points. Where the scenario names a
- * planner (search_is_planner of `asked.method`), its tree is read alone. Release in either case. */
+/* Reads the scenario, makes the axes and selects the points. Errors: the errors of the scenario's model and cluster, an
+ * axis that has no `auto`, numbers of GPUs that are no whole nodes, more than SPACE_MOST points. Where the scenario
+ * names a planner (search_is_planner of `asked.method`), its tree is read alone. Release in either case. */
 int space_load(const struct plan_question *question, struct space *space, struct error *err);
 void space_release(struct space *space);
 

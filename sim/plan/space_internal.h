@@ -31,10 +31,11 @@ struct node *framework_values(struct builder *builder, const char *path, const c
 
 /* The mapping without a key. */
 struct node *space_without(struct arena *arena, const struct node *mapping, const char *key);
-/* Where nobody names a software, all configurations have one: what is compared are they, not frameworks. It is what most
- * people run who have a pipeline; where none may have a pipeline or a tensor group, and where the scenario's ZeRO divides
- * gradients too, the software of that. Only where ZeRO alone is searched each has that of its stage, as 'dtsim run' does.
- * The root as it is, or with that software. */
+/* Where the file names no software, all configurations get the same: the search compares configurations, not
+ * frameworks. It is the usual software of a pipeline. Where no configuration may have a pipeline or a tensor group, and
+ * where the scenario's ZeRO divides gradients too, it is the usual software of that ZeRO stage. Only where ZeRO alone
+ * is searched, each configuration has the usual software of its stage, as in 'dtsim run'. Returns the root as it is, or
+ * with that software. */
 struct node *space_with_software(struct space *space, struct node *root, const struct plan_question *question);
 
 /* Adds what axes must keep together, and what the software's release cannot run, as far as the axes and what the scenario

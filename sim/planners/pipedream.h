@@ -1,5 +1,5 @@
 /* pipedream: PipeDream's partition of layers into replicated stages (Narayanan et al. 2019, SOSP, section 3.1), in the
- * form of the paper and in that of the released program (msr-fiddle/pipedream 7db6a1c,
+ * form of the paper and in the form of the released program (msr-fiddle/pipedream 7db6a1c,
  * optimizer/optimizer_graph_hierarchical.py), which differ.
  *
  *     A(i, j, m)   the least time of the slowest stage of layers i to j on m machines

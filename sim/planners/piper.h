@@ -11,7 +11,8 @@
  *           + 4 (d - 1) weights / (d N B),      subject to sum of (a ceil(s / d) + b) <= memory.
  *
  * TPS is s of a sample: N micro-batches. Which layers are recomputed is a knapsack: in the released program all of them
- * take their fastest option, and then those that cost least for the memory that they give are changed until all fit. */
+ * take their fastest option, and then the layers whose change costs least for the memory that it frees are changed
+ * until all fit. */
 #ifndef DTSIM_PIPER_H
 #define DTSIM_PIPER_H
 

@@ -43,8 +43,8 @@ struct optimizer_states precision_optimizer(const struct precision_spec *precisi
     return states[precision->optimizer];
 }
 
-/* Bytes that pass a backward's gradient on into that of the batch: a half-precision one into fp32 sums always, as the
- * products write it in their own format (Megatron-LM: main_grad), or its converted copy (DeepSpeed, bf16_optimizer.py,
+/* Bytes of adding a backward's gradient to the batch's: a half-precision one into fp32 sums always, as the products
+ * write it in their own format (Megatron-LM: main_grad), or its converted copy (DeepSpeed, bf16_optimizer.py,
  * update_hp_grads: add_(grad.to(fp32))); one of its own format where there is something to add to (autograd's
  * AccumulateGrad). Fused, the sums' traffic hides behind the product (apex: wgrad_gemm_accum). */
 static double accumulation(const struct precision_spec *precision, bool adds_up, double weights, double gradients)

@@ -138,7 +138,7 @@ static double room_at(const struct copied *copied, int step)
     return copied->limit->in_flight > 1 ? fmin(forward, copied->step_room[copied->plan->nsteps - 1]) : forward;
 }
 
-/* Each layer's tensors come back as early as memory allows, those of the last layer first. */
+/* Each layer's tensors come back as early as memory allows, the last layer's first. */
 static void admit(struct copied *copied, double reserve)
 {
     double *ahead = copied->ahead + 1;

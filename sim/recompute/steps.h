@@ -21,7 +21,7 @@ struct chain_plan full_plan(struct arena *arena, const struct chain_layer *layer
  * {.more = true}. */
 struct every_plan {
     bool more;                   /* the last plan was not the last one */
-    int choice[64], of[64];      /* the choices that make a plan, each of so many */
+    int choice[64], of[64];      /* the choices that make a plan, and the number of alternatives of each */
     size_t made, count;
 };
 struct chain_plan every_plan(struct every_plan *every, struct arena *arena, const struct chain_layer *layers,

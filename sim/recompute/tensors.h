@@ -6,10 +6,10 @@
  * - up to 12: all sets are tried;
  * - more: it lets tensors go from the first layer on, as fast as a share of the link takes them, until the rest fits,
  *   for several shares; then it exchanges single tensors as long as that is faster.
- * Times and memory are those of copies.h, so waits where the link is too slow count. The set that the plan of layers
- * sends is one of those that are tried: no plan of layers for the limit is faster by these times. Of sets that take as
- * long, the one with the fewest bytes is taken. Never less than copied.seconds is possible for given steps; the search
- * ends where a set reaches it, and leaves out steps that take longer than the best plan so far.
+ * copies.h computes times and memory, so waits where the link is too slow count. The set that the plan of layers sends
+ * is one of those that are tried: no plan of layers for the limit is faster by these times. Of sets that take as long,
+ * the one with the fewest bytes is taken. Never less than copied.seconds is possible for given steps; the search ends
+ * where a set reaches it, and leaves out steps that take longer than the best plan so far.
  *
  * Tensors by size and time of reuse: SwapAdvisor (Huang et al. 2020), Capuchin (Peng et al. 2020). */
 #ifndef DTSIM_TENSORS_H

@@ -104,8 +104,8 @@ int recorded_group_at(const struct recorded *run, int group, int rank);
 /* "0, 4, ...": the first ranks of a group; the caller frees the text. */
 char *recorded_group_ranks(const struct recorded_group *group, int most);
 
-/* memory.c: from then on a rank holds so many bytes of a kind, and so many of all. Kinds are numbered from 0 by the order
- * in which they first come. */
+/* memory.c: from then on a rank holds these bytes of a kind, and these of all kinds. Kinds are numbered from 0 by the
+ * order in which they first come. */
 struct recorded_change { int rank, kind; const char *name; int64_t at; double bytes, held; };
 typedef void recorded_visit_change(void *context, const struct recorded_change *change);
 /* Reads the folder's memory.tsv, a change at a time. */

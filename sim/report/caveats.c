@@ -133,7 +133,7 @@ const char *caveat_framework(struct arena *arena, const struct scenario *scenari
     return software_lack_text(arena, &scenario->software.names, &lack);
 }
 
-/* The all-reduce that was asked for is not what ZeRO runs where it has no halves (collective_half). */
+/* ZeRO cannot run the all-reduce that was asked for where that has no halves (collective_half). */
 static const char *halves_note(struct arena *arena, const struct scenario *scenario)
 {
     const struct collective *all_reduce = scenario_all_reduce(scenario);
@@ -159,8 +159,8 @@ static const char *sequence_note(struct arena *arena, const struct scenario *sce
                         "are rings", all_reduce->name);
 }
 
-/* Exchanges inside works, and those of ZeRO 3, take as long as they would alone (ARCHITECTURE.md, conventions). Between
- * nodes others may want the same links: sums of gradients during the backward, boundaries of the pipeline. */
+/* Exchanges inside works, and the exchanges of ZeRO 3, take as long as they would alone (ARCHITECTURE.md, conventions).
+ * Between nodes others may want the same links: sums of gradients during the backward, boundaries of the pipeline. */
 static const char *alone_note(struct arena *arena, const struct scenario *scenario)
 {
     static const enum group_kind inside[] = {GROUP_TENSOR, GROUP_CONTEXT, GROUP_EXPERT};
@@ -264,7 +264,7 @@ static struct latencies longer_latencies(struct arena *arena, const struct clust
     return own;
 }
 
-/* The library's own latencies count where they are longer than the links'. An all-to-all has those of the links. */
+/* The library's own latencies count where they are longer than the links'. An all-to-all has the links' latencies. */
 static const char *latency_note(struct arena *arena, const struct scenario *scenario)
 {
     static const char *const paths[] = {"inside.latency", "network.latency"};
@@ -325,7 +325,7 @@ static bool is_unused(const struct scenario *scenario, const char *part, const c
     return one_node;
 }
 
-/* Whether the number of NICs was not said, but follows that of GPUs (cluster_platform.c). */
+/* Whether the file does not give the number of NICs, so that it follows the number of GPUs (cluster_platform.c). */
 static bool nics_follow(const struct cluster *cluster)
 {
     const struct node *nics = node_at(cluster->node, "network.nics"), *gpus = node_get(cluster->node, "gpus_per_node");

@@ -16,8 +16,8 @@
 
 enum { MICRO_MAX = 1 << 20 };
 
-/* Whether micro-batches of so many samples fit, as many of them as before: memory follows from the order alone, so the
- * engine without a network tells it; or the planner, that no plan of the layers fits. */
+/* Whether larger micro-batches fit, with the same number of them. Memory follows from the order alone, so the engine
+ * without a network finds it; or the planner finds that no plan of the layers fits. */
 static int micro_fits(const struct scenario *scenario, int micro, bool *fit, struct error *err)
 {
     const struct simulate_options options = {.engine = ENGINE_IDEAL, .free_network = true};

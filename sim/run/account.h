@@ -63,8 +63,8 @@ struct window { double from, to; int updates, all; bool steady; };
 /* The part of [from, to] that lies in the window, an update. */
 double window_part(const struct window *window, double from, double to);
 /* Whether the bubble of the step, [from, since], is a wait for kernels of another replica; `stages`: pipeline ranks of
- * one. Replicas meet in collectives and in exchanges within works. Where ranks have `unequal` degrees a replica of a rank
- * also waits for those of other ranks that have some of its samples: that is no wait for another replica. */
+ * one. Replicas meet in collectives and in exchanges within works. Where ranks have `unequal` degrees a replica of a
+ * rank also waits for replicas of other ranks that have some of its samples: that is no wait for another replica. */
 bool account_awaits_replica(const struct account_step *step, const struct program *program, int stages, bool unequal);
 /* Adds the seconds of the step that lie in the window, over its updates, to seconds[ACCOUNT_KIND_COUNT]. Returns the
  * exposed communication among them. */

@@ -81,8 +81,8 @@ static enum basis basis_of_kind(const struct scenario *scenario, int kind_of_nod
     return sheet > all / 2 ? MOSTLY_ON_SHEET : ON_PROFILE;
 }
 
-/* Whether a GPU that it runs on has kernels that nobody measured; of times that are scaled no more is known than of those of
- * the data sheet. Published runs on nodes of several kinds stand on a data sheet too, and none has unequal degrees. */
+/* Whether a GPU that it runs on has kernels that nobody measured. Scaled times are no surer than times from a data
+ * sheet. Published runs on nodes of several kinds stand on a data sheet too, and none has unequal degrees. */
 static bool on_sheets(const struct scenario *scenario, const struct metrics *metrics)
 {
     bool sheets = scenario->layout.mixed || scenario->views;

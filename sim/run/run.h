@@ -33,10 +33,10 @@ struct run {
 struct simulate_options simulate_options_of(const struct scenario *scenario);
 /* The same, for whoever reads its metrics only. */
 struct simulate_options simulate_numbers_of(const struct scenario *scenario);
-/* Simulates the workload, whatever memory it needs. With jitter and simulation.repeat the program is replayed with so
- * many seeds, and the run is the one whose iteration takes the median time. A quantile q of n times is the least of
+/* Simulates the workload, whatever memory it needs. With jitter and simulation.repeat the program is replayed with
+ * `repeat` seeds, and the run is the one whose iteration takes the median time. A quantile q of n times is the least of
  * them that at least q n of them do not exceed (nearest rank), so that each is the time of some run. Release in either
- * case (a zeroed struct too). Errors: those of lower() and of the engine; EXIT_STOPPED where the budget of the
+ * case (a zeroed struct too). Errors: the errors of lower() and of the engine; EXIT_STOPPED where the budget of the
  * scenario's progress is spent: run->metrics.ranks is not NULL if only the causes are missing then. */
 int simulate(const struct workload *workload, struct simulate_options options, struct run *run, struct error *err);
 /* Replays the program of a run on another engine; sets `difference` to timeline_difference() of the two. Collectives

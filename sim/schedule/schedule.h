@@ -57,8 +57,8 @@ struct plan {
     int stages;              /* pipeline ranks of a replica */
     int chunks;              /* model chunks (virtual stages) per rank; the most of any rank */
     int micro_batches;       /* per replica and batch */
-    int flush;               /* per replica, between two flushes; 0: all. The schedule writes the rows of so many, again and
-                              * again: a rank goes on with the next ones as soon as it has done its own */
+    int flush;               /* per replica, between two flushes; 0: all. The schedule writes the rows of one flush,
+                              * which repeat: a rank goes on with the next micro-batches as soon as it has done these */
     int batches;             /* consecutive batches of asynchronous schedules; micro-batch numbers run through all */
     int slices;              /* of the tokens of each micro-batch: works are of one slice, and their numbers count slices
                               * (slice i of micro-batch m is m x slices + i); 0: 1 */

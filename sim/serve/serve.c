@@ -25,7 +25,7 @@ struct server {
     struct { char *items; size_t count, capacity; } line;        /* what is there of it */
     bool too_long;               /* its rest is passed over */
     bool ended;                  /* standard input has */
-    struct { char *text; size_t length, done; } out;             /* what is to be written, and how much has been */
+    struct { char *text; size_t length, done; } out;             /* the text to write, and how much of it is written */
     struct cache cache;          /* in a worker */
 };
 

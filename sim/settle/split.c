@@ -31,7 +31,7 @@ struct splitting {
     const int *least;                            /* blocks that a stage has at least */
     const double *sums[3];                       /* a stage and a block: s of all blocks before it on the stage's GPUs,
                                                     forwards, whole backwards, and the least that the next stage waits for */
-    const double *extra[3];                      /* the same of what a stage has beside its blocks */
+    const double *extra[3];                      /* the same of a stage's layers outside its blocks */
     bool bounded;
     size_t replays, most;
     int *best; /* of the splits that were replayed, and how it ended */
@@ -251,7 +251,7 @@ static const struct stage_times *stage_gpus(const struct workload *workload, int
     return fastest;
 }
 
-/* The seconds of blocks on the GPUs of one stage, and of what it has beside its blocks, from the times of even stages. */
+/* The seconds of blocks on the GPUs of one stage, and of its layers outside blocks, from the times of even stages. */
 static void find_stage_seconds(const struct splitting *splitting, int of, double *const *sums, double *const *extra)
 {
     const struct stage_times *on = stage_gpus(splitting->even, of);

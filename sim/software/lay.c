@@ -183,7 +183,7 @@ static const struct software_files *find_files(struct arena *arena, const char *
     return files;
 }
 
-/* Keeps what was gathered in the arena `own`, which the cache takes over if it has room. */
+/* Keeps the gathered values in the arena `own`, which the cache takes over if it has room. */
 static void keep_files(const char *like, const struct gathering *gathering, const struct software_files *files,
                        struct arena *own)
 {

@@ -43,9 +43,9 @@ int software_lay(struct arena *arena, const char *like, struct loc loc, const st
 int software_lay_own(struct arena *arena, const struct node *own, const struct software_parts *parts,
                      struct error *err);
 
-/* The file's title, and its list of the values that it has of a key ("strategy.zero"), or that of the first file that has
- * one of those that it begins with; what stands under conditions does not count. path NULL: what it cannot run instead,
- * [{if: CONDITION, why: TEXT}]. *list NULL: nobody looked it up. */
+/* The file's title, and its list of the values that it has of a key ("strategy.zero"). Without such a list, the list of
+ * the first file that has one among the files that it begins with. Lists under conditions do not count. path NULL:
+ * instead the combinations that it cannot run, [{if: CONDITION, why: TEXT}]. *list NULL: no file has one. */
 int software_list(struct arena *arena, const char *like, struct loc loc, const char *path, const char **title,
                   const struct node **list, struct error *err);
 

@@ -35,7 +35,7 @@ struct work_cost layer_phase(const struct scenario *scenario, const struct kerne
     return work;
 }
 
-/* Whether the end that a recomputation leaves out has the block's own last product, not that of its adapter alone. */
+/* Whether the end that a recomputation leaves out has the block's last product, not the adapter's alone. */
 static bool omits_product(const struct layer *layer)
 {
     size_t i = 0;

@@ -111,7 +111,7 @@ static const struct given_layer *given_of(const struct model *model, const struc
     return items + (model_is_per_rank(model) ? plan_rank(plan, 0, s, 0, NULL) : s);
 }
 
-/* How many virtual stages share its numbers, in equal parts: those of the rank that a micro-batch visits. */
+/* How many virtual stages share its numbers, in equal parts: the stages of the rank that a micro-batch visits. */
 static int given_parts(const struct model *model, const struct plan *plan, int s)
 {
     int rank = plan_rank(plan, 0, s, 0, NULL), parts = 0;

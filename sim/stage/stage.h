@@ -156,9 +156,9 @@ static inline enum parameter_class slice_class(const struct slice *slice, size_t
 {
     return tensor < slice->ncommon ? PARAMETERS_COMMON : PARAMETERS_APART;
 }
-/* The trained parameters that ZeRO 3 exchanges together where it does not flatten layers: those of tensor `from` and of
- * the next ones of the class, up to the next large one. Sets the number of parameters, 0 if there are none, and returns
- * the tensor with which the next piece begins, slice->ntensors after the last. */
+/* The trained parameters that ZeRO 3 exchanges together where it does not flatten layers: the parameters of tensor
+ * `from` and of the next ones of the class, up to the next large one. Sets the number of parameters, 0 if there are
+ * none, and returns the tensor with which the next piece begins, slice->ntensors after the last. */
 size_t slice_piece(const struct slice *slice, enum parameter_class class, size_t from, double *parameters);
 /* All parameters of a layer by class; frozen ones are PARAMETERS_COMMON. */
 static inline struct by_class slice_weights(const struct slice *slice)

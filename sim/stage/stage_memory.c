@@ -328,7 +328,7 @@ static double most_live(const struct scenario *scenario, const struct stage *sta
 }
 
 /* The same where it gathers and frees tensor by tensor (DeepSpeed). Gradients are whole from a piece's backward to the
- * end of its scatter, beside those of the next piece. */
+ * end of its scatter, together with the next piece's. */
 static struct whole_units tensors_at_once(const struct scenario *scenario, const struct stage *stage, bool gradients)
 {
     struct whole_units whole = {0};

@@ -228,7 +228,7 @@ static void begin_late(const struct apart *apart, struct program *program, struc
     free(roots->items);
 }
 
-/* Whether an operation of all replicas is that of the one alone, so much later. */
+/* Whether an operation of the program of all replicas is the same as one of the replica alone. */
 static bool is_twin(const struct program *program, const struct op *op, const struct program *alone, const struct op *twin)
 {
     const struct lane *a = &program->lanes.items[op->lane], *b = &alone->lanes.items[twin->lane];

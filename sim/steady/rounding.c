@@ -6,8 +6,8 @@
 #include "engine/replay.h"
 
 /* Shares by which kernels and times may differ. The first is far above what rounding does to the times of a long
- * program, and far below what they tell apart; the second allows that differences grow by two digits: those of rounding
- * (engine/replay.h, struct resolution) then stay below a part in 10^9. */
+ * program, and far below what they tell apart; the second allows that differences grow by two digits: rounding
+ * differences (engine/replay.h, struct resolution) then stay below a part in 10^9. */
 static const double DIFFERENCE = 1e-10, MOST_GROWN = 1e-9;
 
 /* Whether any transfer took longer than it would alone. */

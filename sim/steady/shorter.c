@@ -14,9 +14,9 @@ enum { OFTEN = 4 };
 enum { FEW = 1000 };
 static const double MOST_SPENT = 0.6;
 
-/* Micro-batches in the stretches of the shorter rows, besides as many as fill the pipeline: at first enough for one that
- * repeats itself every one or two; then for one that does so after as many as it has ranks; then for one that is slow to
- * come to its steady state. */
+/* Micro-batches in the stretches of the shorter rows, in addition to those that fill the pipeline. The first attempt is
+ * enough for a pipeline that repeats itself every one or two micro-batches. The second is enough for a period of as
+ * many micro-batches as there are ranks. The third is for a pipeline that is slow to reach its steady state. */
 static int kept(const struct shorter *shorter, int stages)
 {
     int period = shorter->period.micro_batches, most = stages > period ? stages : period;
@@ -25,8 +25,8 @@ static int kept(const struct shorter *shorter, int stages)
     return shorter->attempts < (int)COUNT(more) ? more[shorter->attempts] : -1;
 }
 
-/* Takes out what the attempt does without, in steps of so many micro-batches. False: that is nothing, or attempts would
- * simulate too much. */
+/* Takes out the micro-batches that the attempt leaves out, in multiples of a step. False: there are none, or attempts
+ * would simulate too much. */
 static bool take_out(struct shorter *shorter, const struct workload *whole, int keep, int step)
 {
     const struct plan *plan = &whole->plan;

@@ -14,8 +14,8 @@ struct shorter {
     int attempts, spent;             /* that failed; micro-batches of each direction that were simulated in all */
 };
 
-/* Shortens the workload; again, if an earlier attempt did not come to a steady state: by less. False: its rows do not
- * repeat often enough for that, or what was tried has cost too much already. Release in either case. */
+/* Shortens the workload. After an attempt that did not reach a steady state it shortens by less. False: its rows do not
+ * repeat often enough for that, or the attempts have cost too much already. Release in either case. */
 bool shorter_next(struct shorter *shorter, const struct workload *whole);
 void shorter_release(struct shorter *shorter);
 

@@ -23,7 +23,7 @@ struct sweep {
 extern const struct table sweep_table;
 
 /* Reads a sweep file, or a scenario, which is a sweep of one point. `sets` ("PATH=1,2,4", nsets of them) give paths
- * their values: in place of those of the grid, or as further paths behind it. The path "-" is standard input. Checked
+ * their values: in place of the grid's values, or as further paths behind it. The path "-" is standard input. Checked
  * are the sweep itself and every value of an axis by itself, not yet the scenarios. Release in either case. */
 int sweep_load(const char *path, const char *const *sets, size_t nsets, struct sweep *sweep, struct error *err);
 void sweep_release(struct sweep *sweep);

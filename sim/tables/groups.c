@@ -10,8 +10,8 @@
 #include "scenario/scenario.h"
 #include "schedule/schedule.h"
 
-/* Sums and gathers of weights are exchanges of all ranks that hold a virtual stage; those of tokens, keys and values of
- * the ranks in one place of their pipelines. */
+/* Sums and gathers of weights are exchanges of all ranks that hold a virtual stage. Tokens, keys and values are
+ * exchanged among the ranks in one place of their pipelines. */
 static bool by_stage(enum group_kind kind)
 {
     return kind >= GROUP_SAME_EXPERTS && kind <= GROUP_SAME_SHARE;

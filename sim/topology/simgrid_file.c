@@ -322,8 +322,8 @@ static int file_block(struct topology_of topology)
     return 1;
 }
 
-/* If all GPUs send to distant GPUs at once, a link carries the messages of all pairs that may cross it: as many as the
- * GPUs that send through it, or as many as receive. The messages of a NIC's GPUs together have the NIC's rate. */
+/* If all GPUs send to distant GPUs at once, a link carries the messages of all pairs that may cross it: one for each
+ * GPU that sends through it, or for each that receives. The messages of a NIC's GPUs together have the NIC's rate. */
 static double file_crowding(struct topology_of topology, int node, int other, double nic)
 {
     const struct simgrid_network *network = topology.keys->network;

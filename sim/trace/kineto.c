@@ -54,7 +54,7 @@ static void put(struct bytes *bytes, const char *text)
     bytes_put(bytes, text, strlen(text));
 }
 
-/* The text as it stands between quotation marks: names of kinds need no escapes, those of others may. */
+/* The text as it stands between quotation marks: names of kinds need no escapes, names from files may. */
 static void put_text(struct bytes *bytes, const char *text)
 {
     size_t plain = 0;

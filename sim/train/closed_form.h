@@ -18,9 +18,8 @@ double closed_form_wall(double interval, double stall, double recovery, double m
 /* The solution w >= -1 of w exp(w) = x, for x from -1/e to 0. */
 double closed_form_lambert(double x);
 
-/* The probability that `copies` nodes out of so many, lost at once, are one group of that size: groups over the number
- * of ways to choose them (Wang et al. 2023, "GEMINI", SOSP, one less its probability to recover from
- * memory). */
+/* The probability that `copies` out of `nodes` nodes, lost at once, are one group of that size: groups over the number
+ * of ways to choose them (Wang et al. 2023, "GEMINI", SOSP, one less its probability to recover from memory). */
 double closed_form_group_lost(int nodes, int copies);
 
 #endif

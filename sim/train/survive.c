@@ -98,7 +98,8 @@ static double is_hit(int nodes, const struct segment *segment)
     return 1 - misses;
 }
 
-/* s on the clock that a part of the time ahead is good for on so many nodes, from another number of them. */
+/* s on the clock that a part of the time ahead brings on a number of nodes, when the training changes to it from
+ * another number. */
 static double good_for(const struct going *going, const struct segment *segment, int from, int to)
 {
     const struct course *course = going->rules->course;

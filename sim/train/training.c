@@ -175,8 +175,8 @@ static struct estimate estimate(const struct training *training, size_t count, d
     return estimate_of(values, finished);
 }
 
-/* The mean goodput is useful time over mean wall time, which the closed form has. Its standard error is that of the
- * mean wall time, to first order. */
+/* The mean goodput is useful time over mean wall time, which the closed form has. Its standard error is the mean wall
+ * time's, to first order. */
 static void estimate_goodput(struct training *training, size_t count, double *values)
 {
     double mean, squares = 0, finished = (double)training->ended[TRIAL_FINISHED];

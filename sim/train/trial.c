@@ -30,8 +30,8 @@ static void go_back_to_stored(struct going *going, const struct zone *zone)
     going->trial.memory_lost++;
 }
 
-/* The training goes on for so many seconds, up to a time on the clock. A part that it passes once more, after a
- * failure, it passes later. Of GPUs and energy the course has what the whole training takes. */
+/* The training goes on for a number of seconds, up to a time on the clock. Where it passes a part of the clock once
+ * more after a failure, the last time counts. The course has the GPUs and the energy of the whole training. */
 static void advance(struct going *going, const struct zone *zone, double seconds, double to)
 {
     const struct course *course = going->rules->course;

@@ -132,8 +132,8 @@ static const struct cause *trace_goes_on(struct going *going, const struct zone 
     return fail(going, zone, -1, &rules->failures->causes[0]);
 }
 
-/* s until the next failure of any node on so many nodes, or `limit` where that comes first (*fails: false). Uses up
- * that part of the random time. */
+/* s until the next failure of any of the nodes, or `limit` where that comes first (*fails: false). Uses up that part of
+ * the random time. */
 double trial_until_failure(struct going *going, const struct zone *zone, double limit, bool *fails)
 {
     const struct trace *trace = going->rules->failures->trace;

@@ -81,7 +81,7 @@ void trial_lose_place(struct going *going, int place);
 bool trial_survives(const struct going *going);
 /* All nodes of the present shape hold their parts. */
 void trial_settle(struct going *going);
-/* Of so many nodes those that are taken, with the time ahead in view (liveput). */
+/* How many of the nodes are taken, with the time ahead in view (liveput). */
 int trial_foresee(const struct going *going, int there);
 
 /* trial_failures.c: failures, and the time that passes under them. */

@@ -62,7 +62,7 @@ extern const struct table paper_table;
 
 /* Reads and checks the file, but not the scenarios of its rows. Call paper_release in any case. */
 int paper_load(const char *path, struct paper *paper, struct error *err);
-/* A table of one row: the file's scenario, whose iteration was measured to take so many seconds. The same. */
+/* A table of one row: the file's scenario, with the measured seconds of its iteration. The same. */
 int paper_of_scenario(const char *path, double seconds, struct paper *paper, struct error *err);
 void paper_release(struct paper *paper);
 /* The scenario of a row: base, changed by the row's cells, with `plain` asked plainly (plain.h), and then changed by

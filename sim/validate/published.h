@@ -41,7 +41,7 @@ extern const struct table published_table;
 int published_load(struct arena *arena, const char *path, struct published *published, struct error *err);
 /* The measured time of a row, in s. */
 double published_seconds(const struct published_row *row);
-/* Simulates a row: as measure_collective, for the row's GPUs; the time is at least that of the host. */
+/* Simulates a row: as measure_collective, for the row's GPUs; the time is at least the host's. */
 int published_simulate(const struct published *published, const struct published_row *row, struct measure *measure,
                        struct measured *measured, struct error *err);
 

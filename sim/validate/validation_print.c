@@ -47,7 +47,7 @@ static int id_width(const struct paper *paper)
     return (int)width;
 }
 
-/* Whose error a column states: of a rate that of the time, which is longer where the rate is lower. */
+/* Whose error a column states: a rate states the error of the time, which is longer where the rate is lower. */
 static const char *error_head(const struct column *column)
 {
     return column->metric->kind == METRIC_RATE ? "time error" : "error";

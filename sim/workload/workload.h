@@ -30,12 +30,12 @@ struct workload {
 };
 
 /* In two parts, for whoever looks at many workloads and simulates few. First the stages and their times: enough to see
- * that what GPUs hold all the time does not fit, but for the versions of weights that asynchronous schedules keep.
- * `layers`: the blocks of each virtual stage, or NULL: the scenario's. No setting of the scenario may be left to be
- * found (settle/settle.h finds those that are `auto`, then builds the workload). Errors: those of stages_cost. Begins
+ * that the memory which GPUs hold all the time does not fit, without the versions of weights that asynchronous
+ * schedules keep. `layers`: the blocks of each virtual stage, or NULL: the scenario's. No setting of the scenario may
+ * be `auto` (settle/settle.h finds such settings, then builds the workload). Errors: the errors of stages_cost. Begins
  * with workload_begin. */
 int workload_time(struct workload *workload, const int *layers, struct error *err);
-/* Then the rows, versions and plans of layers: enough for a bound. `alike` stays empty. Errors: those of
+/* Then the rows, versions and plans of layers: enough for a bound. `alike` stays empty. Errors: the errors of
  * stage_plans_build. */
 int workload_order(struct workload *workload, struct error *err);
 /* All of it, of a scenario whose settings are found. Release in either case. The scenario must outlive the workload. */

@@ -8,11 +8,11 @@
  * other nodes. If all ranks are in one node, each counts as a node. A message's step is the first one in which its
  * sender is free and has the piece. Two children may send to their parent in the same step; they then share its link.
  *
- * Cost: a rank sends 4 times per pair of pieces, and the first way up and the last one down take 3 log2 n - 1
- * messages. Where nothing contends it is exact for powers of two, else off by up to a quarter (3 ranks; mostly by a few
- * messages). Where children share their parent's link it takes up to 0.7 times longer, without latency (Sanders,
- * Speck, Traeff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan", Parallel Computing 35(12),
- * 2009; the trees are those of NCCL, src/graph/trees.cc). */
+ * Cost: a rank sends 4 times per pair of pieces, and the first way up and the last one down take 3 log2 n - 1 messages.
+ * Where nothing contends it is exact for powers of two, else off by up to a quarter (3 ranks; mostly by a few
+ * messages). Where children share their parent's link it takes up to 0.7 times longer, without latency (Sanders, Speck,
+ * Traeff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan", Parallel Computing 35(12), 2009; the
+ * trees are NCCL's, src/graph/trees.cc). */
 #include "pieces.h"
 
 #include <stdlib.h>

@@ -34,8 +34,8 @@ static inline int core_partner(const struct task *task, int q, int distance)
     return task->folded && distance >= task->per_node ? (q + task->per_node) % task->folded : q ^ distance;
 }
 
-/* The number whose part of the vector number q has: q; if two nodes stand for all, that of the first node's rank in the
- * same place. */
+/* The number whose part of the vector number q has: q; if two nodes stand for all, the number of the first node's rank
+ * in the same place. */
 static inline int core_place(const struct task *task, int q)
 {
     return task->folded ? q % task->per_node : q;

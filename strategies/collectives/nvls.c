@@ -180,7 +180,7 @@ static double cost(const struct task *task, const struct fabric *fabric)
     double nodes = nodes_of(task), share = task->bytes / task->per_node;
     int messages, rounds = rounds_of((int)nodes, &messages), peers = task->per_node - 1;
 
-    /* with buffers the messages of a copy need not wait for each other; those of a sum do */
+    /* with buffers the messages of a copy need not wait for each other; the messages of a sum do */
     return (peers + (fabric->buffered ? peers > 0 : peers)) * fabric->inside.latency +
            2 * peers * share / fabric->inside.bandwidth +
            (messages + (fabric->buffered ? rounds : messages)) * fabric->crowded.latency +
