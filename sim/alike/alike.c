@@ -80,7 +80,7 @@ static uint32_t periods_differ(const struct scenario *scenario)
 
     if (scenario->plan.micro_batches == 1)
         return 0;
-    return (scenario->simulation.jitter == 0 ? 0 : WHY_JITTER) | (scenario->views ? WHY_DEGREES : 0) |
+    return (scenario->simulation.jitter == 0 ? 0 : WHY_JITTER) |
            (scenario->parallelism.local_steps == 1 ? 0 : WHY_LOCAL_STEPS) |
            (schedule->asynchronous || scenario->plan.batches > 1 || plan_slices(&scenario->plan) > 1 ||
             plan_opportunistic(schedule, &scenario->plan) ? WHY_SCHEDULE : 0);

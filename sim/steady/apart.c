@@ -137,7 +137,7 @@ struct apart *apart_of(const struct program *program, const struct shorter *shor
     struct apart *apart;
     bool may;
 
-    if (!workload->alike.private_links || program->choices.count)
+    if (!workload->alike.private_links || program->choices.count || workload->scenario->views)
         return NULL;
     apart = xcalloc(1, sizeof *apart);
     apart->ranks = workload->plan.stages;

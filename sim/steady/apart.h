@@ -13,7 +13,8 @@
 struct apart;
 
 /* Replicas of the short workload's program that are of several kinds, share no links and exchange nothing while they
- * compute. NULL: they are no such replicas. apart_release when done. */
+ * compute. NULL: they are no such replicas, or their ranks have unequal degrees, so that a micro-batch is of all replicas.
+ * apart_release when done. */
 struct apart *apart_of(const struct program *program, const struct shorter *shorter);
 void apart_release(struct apart *apart);
 

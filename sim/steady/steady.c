@@ -90,7 +90,7 @@ static bool find_stretch(struct search *search, const struct shorter *shorter)
         }
     }
     for (int r = 0; r < program->ranks; r++)
-        all = all && bounds[r].seen[0] && bounds[r].seen[1];
+        all = all && (!scenario_has_rank(shorter->workload.scenario, r) || (bounds[r].seen[0] && bounds[r].seen[1]));
     free(bounds);
     return all && search->to > search->from;
 }

@@ -5,7 +5,9 @@
  * short timeline, the last period before the first rank drains must be the one before it, operation by operation, on
  * every lane, with the same dependencies. Whatever an operation does from then on follows from what is under way at
  * that time, so that further periods would be the same. The times of the drain follow from it too, unless rounding
- * errors grow there: rounding.h finds that out. Replicas of several kinds each have a period: apart.h. */
+ * errors grow there: rounding.h finds that out. Replicas of several kinds each have a period: apart.h. Where flows of
+ * several replicas meet in NICs, most pipelines come to no steady state, or rounding decides which flow goes first. These
+ * are simulated whole, which takes time in proportion to their micro-batches. */
 #ifndef DTSIM_STEADY_H
 #define DTSIM_STEADY_H
 

@@ -6,7 +6,7 @@
 #include "steady/steady.h"
 #include "trials.h"
 
-enum { PLANS = 300, SCENARIOS = 400, SHARED = 60, SIMGRID = 12, MIXED = 300 };
+enum { PLANS = 300, SCENARIOS = 400, SHARED = 60, SIMGRID = 12, MIXED = 300, DEGREES = 300 };
 
 /* The workload's metrics. */
 static int run(struct simulated *simulated, struct simulate_options options, struct error *err)
@@ -209,6 +209,53 @@ static void test_mixed(void **state)
     assert_true(8 * shorter > trials(MIXED));
 }
 
+/* Ranks with degrees of their own, whose micro-batches all replicas share, on nodes of one kind or two. */
+static char *unequal_degrees(uint64_t *seed)
+{
+    const char *schedule = PICK(seed, "1f1b", "1f1b", "gpipe", "zb-h1", "interleaved, chunks: 2", "zb-v");
+    const char *second = PICK(seed, "dgx-a100", "dgx-a100", "dgx-h100", "hgx-a100-4", "l40s-pcie");
+    int ranks = PICK_INT(seed, 2, 2, 4), micro = 12, first = 0;
+    bool parts = random_below(seed, 2);
+    char *text = NULL, stages[512] = "";
+
+    for (int p = 0; p < ranks; p++) {
+        int tensor = PICK_INT(seed, 1, 1, 2, 4), data = PICK_INT(seed, 1, 2, 2, 3, 4, 6);
+        char on[16] = "";
+
+        first = p ? first : data;
+        if (parts)
+            snprintf(on, sizeof on, "on: %c, ", 'a' + random_below(seed, 2));
+        snprintf(stages + strlen(stages), sizeof stages - strlen(stages), "%s{%stensor: %d, data: %d}", p ? ", " : "", on,
+                 tensor, data);
+    }
+    micro /= first;
+    assert_true(asprintf(&text,
+        "model: {transformer: {layers: 8, hidden: 1024, heads: 16, sequence: 512, vocabulary: 51200, tied: %s}}\n"
+        "batch: {micro_batches: %d, micro: %d}\nmemory: {enforce: false}\n"
+        "strategy: {zero: %d, schedule: %s, sequence_parallel: %s, overlap_p2p: %s, stages: [%s]}\n"
+        "cluster: {network: {latency: %d us}, parts: [{name: a, platform: dgx-a100, nodes: 16%s}, "
+        "{name: b, platform: %s, nodes: 24}]}\n",
+        PICK(seed, "true", "false", "false"), 8 * (10 + random_below(seed, 20)), micro, PICK_INT(seed, 0, 0, 1, 2, 3),
+        schedule, PICK(seed, "true", "false"), PICK(seed, "true", "false"), stages, PICK_INT(seed, 1, 3, 20),
+        sometimes(seed, 3, ", gpus_per_node: 4"), second) >= 0);
+    return text;
+}
+
+static void test_degrees(void **state)
+{
+    int shorter = 0;
+
+    (void)state;
+    EACH_TRIAL(i, DEGREES) {
+        uint64_t seed = i * 0xE7037ED1A0B428DBu;
+
+        shorter += compare(unequal_degrees(&seed), i % 20 == 7 ? ENGINE_SIMGRID : i % 5 ? ENGINE_FAST : ENGINE_IDEAL);
+    }
+    print_message("%d of %d scenarios with unequal degrees were simulated with fewer micro-batches\n", shorter,
+                  trials(DEGREES));
+    assert_true(4 * shorter > trials(DEGREES));
+}
+
 static void test_simgrid(void **state)
 {
     int shorter = 0;
@@ -289,7 +336,8 @@ static void test_changed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mixed), cmocka_unit_test(test_plans), cmocka_unit_test(test_scenarios),
+        cmocka_unit_test(test_mixed), cmocka_unit_test(test_degrees), cmocka_unit_test(test_plans),
+        cmocka_unit_test(test_scenarios),
         cmocka_unit_test(test_shared_nodes), cmocka_unit_test(test_simgrid), cmocka_unit_test(test_changed),
     };
 
