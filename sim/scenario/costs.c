@@ -1,4 +1,5 @@
-/* Which costs a scenario uses: what is measured where there is something, and the result says so. */
+/* Which costs a scenario uses: what is measured where there is something, and the result says so; and what an optimizer
+ * that computes needs. */
 #include <stddef.h>
 #include <string.h>
 
@@ -196,4 +197,28 @@ struct costs_spec scenario_resolved_costs(const struct scenario *scenario)
     if (!scenario->kernels[0].given)
         costs.profile = scenario->kernels[0].profile;
     return costs;
+}
+
+/* Megatron Core's layer-wise optimizer and DeepSpeed's ZeRO 1 and 2 hand out whole matrices; those that divide weights
+ * (DeepSpeed's stage3.py, torchtitan's flex_shard, microsoft/dion) gather each matrix in ways of their own, which are
+ * not simulated. */
+int muon_check(const struct scenario *scenario, struct error *err)
+{
+    const struct memory_spec *memory = &scenario->memory;
+    const struct loc loc = node_loc(memory->node, "optimizer");
+    int rc = 0;
+
+    if (memory->precision.optimizer != OPTIMIZER_MUON)
+        return 0;
+    if (!scenario->model.transformer)
+        rc = error_clash(err, loc, "memory: optimizer: muon: needs a transformer; this model says nothing of its "
+                         "matrices");
+    if (scenario->parallelism.zero == 3)
+        rc = error_clash(err, loc, "memory: optimizer: muon: orthogonalizes whole matrices, and strategy: zero: 3 "
+                         "divides them among replicas, whose gathers in an update are not simulated; expected zero 0 to 2");
+    if (memory->precision.master == MASTER_REMAINDERS || memory->precision.master == MASTER_HALF)
+        rc = error_clash(err, loc, "memory: optimizer: muon: no release has it with 'master: %s' (Megatron Core: the "
+                         "precision-aware optimizer is Adam's); expected master fp32 or none",
+                         memory->precision.master == MASTER_HALF ? "half" : "remainders");
+    return rc;
 }

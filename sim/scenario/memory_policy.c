@@ -340,7 +340,8 @@ int scenario_check_memory(const struct scenario *scenario, struct error *err)
     const struct transformer *shape = scenario->model.transformer;
     struct loc lora = node_loc(memory->node, "lora");
     const char *unlike = !shape ? NULL : shape->experts ? "experts" : shape->kv_rank ? "latent attention" : NULL;
-    static scenario_rule *const rules[] = {check_blocks, check_every, check_early_stop, check_master, check_saved};
+    static scenario_rule *const rules[] = {check_blocks, check_every, check_early_stop, check_master, muon_check,
+                                           check_saved};
     int rc = scenario_check(scenario, rules, COUNT(rules), err);
 
     if (memory->precision.gradients == GRADIENTS_CONVERTED && memory->precision.fused_accumulation)

@@ -13,6 +13,10 @@
 typedef int scenario_rule(const struct scenario *scenario, struct error *err);
 int scenario_check(const struct scenario *scenario, scenario_rule *const *rules, size_t count, struct error *err);
 
+/* costs.c */
+/* Checks that the optimizer's step can be that of Muon, where it is. */
+int muon_check(const struct scenario *scenario, struct error *err);
+
 /* process_group.c */
 /* Sets strategy.ulysses of a hybrid context group, where it was left out. The layout is made. */
 void ulysses_resolve(struct scenario *scenario);
