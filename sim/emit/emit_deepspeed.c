@@ -69,7 +69,7 @@ static void write_rest(struct emit *e)
 static void write_config(struct emit *e)
 {
     static const struct { const char *ours, *theirs; } optimizers[] = {
-        {"adam", "AdamW"}, {"lamb", "Lamb"}, {"sgd", "SGD"}, {"momentum", "Lion"},
+        {"adam", "AdamW"}, {"lamb", "Lamb"}, {"sgd", "SGD"}, {"momentum", "Lion"}, {"muon", "Muon"},
     };
     const struct batch *batch = &e->scenario->batch;
 

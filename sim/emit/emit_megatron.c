@@ -279,6 +279,7 @@ static void say_memory(struct emit *e)
           {"momentum", "sgd"},
           {"lamb", "lamb"},
           {"adafactor", "adafactor"},
+          {"muon", "muon"},
       };
     bool eight = emit_is(e, "memory.optimizer", "adam-8bit"), half = emit_is(e, "memory.optimizer", "adam-half");
     bool master = emit_is(e, "software.master", "half");
@@ -289,6 +290,10 @@ static void say_memory(struct emit *e)
     for (size_t i = 0; i < COUNT(optimizers); i++)
         if (emit_is(e, "memory.optimizer", optimizers[i].ours))
             say(e, "optimizer %s", optimizers[i].theirs);
+    if (emit_is(e, "memory.optimizer", "muon") && emit_number(e, "strategy.tensor") > 1)
+        say(e, "muon-tp-mode %s", emit_text(e, "software.muon_tensor"));
+    if (emit_is(e, "memory.optimizer", "muon") && emit_is(e, "software.muon_split_qkv", "false"))
+        say(e, "muon-no-split-qkv");
     if (eight || half || master)
         say(e, "use-precision-aware-optimizer");
     if (eight || half)

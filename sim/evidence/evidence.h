@@ -16,6 +16,7 @@ struct likeness {
     char format[16];                 /* of the matrix products; of given times "given" */
     char adapters[8];                /* "": all weights are trained; "lora": adapters are; "nf4": adapters of frozen weights in
                                       * that format (QLoRA) */
+    char optimizer[8];               /* "muon", or "": one that goes element by element. errors.tsv does not have it */
     char schedule[32];
     char model[64];                  /* its title, or its layers and its width; of given times "given" */
     char dispatch[16];               /* how tokens come to their experts; "": there are none */
@@ -114,10 +115,10 @@ double evidence_unsure(double exposed);
  * is no surer than a prediction from kernels that were measured on another GPU. An error counts in units of
  * evidence_unsure.
  *
- * A published run is alike if it has the same software, profile, format, schedule and adapters, if both have experts,
- * dispatched in the same way, or neither has, and if GPUs, the tokens of a sample, the tokens of a micro-batch and the
- * rate of a NIC differ by a factor of four at most. Such a row counts with today's error. Any other counts with its
- * first error, as nobody worked on runs like the one in question; where that is unknown it does not count. */
+ * A published run is alike if it has the same software, profile, format, schedule, adapters and optimizer, if both have
+ * experts, dispatched in the same way, or neither has, and if GPUs, the tokens of a sample, the tokens of a micro-batch
+ * and the rate of a NIC differ by a factor of four at most. Such a row counts with today's error. Any other counts with
+ * its first error, as nobody worked on runs like the one in question; where that is unknown it does not count. */
 struct expectation {
     double error;                    /* the share of the time that it is off by, at most, in 6 of 10 cases, and in 9 of
                                       * 10 by at most twice as much: the larger of two quantiles of the sizes of all

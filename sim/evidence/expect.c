@@ -71,11 +71,12 @@ double evidence_kind_weight(const struct likeness *a, const struct likeness *b)
            ((a->experts > 0) != (b->experts > 0) ? OTHER_EXPERTS : 1);
 }
 
-/* How tokens are dispatched and whether adapters are trained have no weight: published runs of the second way are of one
- * software each, whose name weighs. */
+/* How tokens are dispatched, whether adapters are trained and whether matrices are orthogonalized have no weight:
+ * published runs of the second way are of one software each, whose name weighs, and there are none of the third. */
 bool evidence_alike_kinds(const struct likeness *a, const struct likeness *b)
 {
-    return evidence_kind_weight(a, b) == 1 && text_same(a->dispatch, b->dispatch) && text_same(a->adapters, b->adapters);
+    return evidence_kind_weight(a, b) == 1 && text_same(a->dispatch, b->dispatch) && text_same(a->adapters, b->adapters) &&
+           text_same(a->optimizer, b->optimizer);
 }
 
 /* In doublings. A node alone is alike with any NIC. */

@@ -60,6 +60,8 @@ const char *evidence_nearest(struct arena *arena, const struct evidence *evidenc
         text = add_name(arena, text, "format", likeness->format, kind->format);
     text = add_name(arena, text, "schedule", likeness->schedule, kind->schedule);
     text = add_name(arena, text, "it trains", trained(likeness->adapters), trained(kind->adapters));
+    text = add_name(arena, text, "the optimizer is", *likeness->optimizer ? likeness->optimizer : "element-wise",
+                    *kind->optimizer ? kind->optimizer : "element-wise");
     text = add_name(arena, text, "a model", likeness->experts > 0 ? "with experts" : "without experts",
                     kind->experts > 0 ? "with experts" : "without experts");
     if (*likeness->dispatch && *kind->dispatch)

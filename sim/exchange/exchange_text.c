@@ -26,6 +26,7 @@ static const char *const exchanged_names[MEASURED_COUNT] = {
     [EXCHANGE_PIECES + COLUMN_OUTPUT] = "tensor in pieces, output", [EXCHANGE_ROWS] = "rows of experts",
     [EXCHANGE_DISPATCH] = "dispatch", [EXCHANGE_ATTENTION] = "keys and values",
     [EXCHANGE_ATTENTION_BACKWARD] = "keys, values and gradients", [EXCHANGE_HEADS] = "heads", [EXCHANGE_QKV] = "queries, keys, values",
+    [EXCHANGE_MATRICES] = "a matrix of the update",
     [EXCHANGE_GATHER] = "tensor gather", [EXCHANGE_PASS] = "a block of keys and values",
     [EXCHANGE_PASS_BOTH] = "a block and its gradients",
 };

@@ -95,6 +95,17 @@ void column_costs(const struct parallelism *spec, const struct stage_times *time
     }
 }
 
+/* What an update exchanges for a matrix: products are summed, or the momentum is gathered. */
+static int matrix_cost(const struct group_member *member, double bytes, struct exchange_cost *cost)
+{
+    const struct scenario *scenario = member->exchanges->scenario;
+
+    if (scenario->memory.precision.muon_tensor == MUON_TENSOR_DISTRIBUTED)
+        return group_cost(member, GROUP_TENSOR, scenario_all_reduce(scenario), bytes,
+                          scenario->parallelism.channels, cost);
+    return ring_group(member, GROUP_TENSOR, COLLECTIVE_ALL_GATHER, bytes, cost);
+}
+
 /* Under sequence parallelism every all-reduce is a reduce-scatter and an all-gather (Korthikanti et al. 2022, section
  * 4.2.2). Boundaries that are sent in shares need all-gathers too. */
 static int tensor_cost(const struct group_member *member, const struct stage *stage, struct exchange_cost *costs)
@@ -110,6 +121,9 @@ static int tensor_cost(const struct group_member *member, const struct stage *st
         return -1;
     if (stage->bytes[EXCHANGE_QKV] > 0 && ring_group(member, GROUP_TENSOR, COLLECTIVE_ALL_GATHER, stage->bytes[EXCHANGE_QKV],
                                                      &costs[EXCHANGE_QKV]))
+        return -1;
+    if (stage->bytes[EXCHANGE_MATRICES] > 0 &&
+        matrix_cost(member, stage->bytes[EXCHANGE_MATRICES], &costs[EXCHANGE_MATRICES]))
         return -1;
     if (!spec->sequence_parallel)
         return group_cost(member, GROUP_TENSOR, scenario_all_reduce(scenario), bytes, spec->channels,

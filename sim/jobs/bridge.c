@@ -395,7 +395,7 @@ int bridge_build(struct imported *m, const char *class, const char *software, bo
     add_shape(m, printed);
     if (put_shape(m, class) || megatron_build(m))
         return -1;
-    if (!strcmp(m->software, "megatron-core")) {
+    if (megatron_core(m)) {
         m->software = software;
         put_switches(m, software);
     }

@@ -148,7 +148,7 @@ static void put_precision(struct imported *m)
     bool fp16 = job_true(m, "fp16.enabled"), bf16 = job_true(m, "bf16.enabled");
     static const struct { const char *theirs, *ours; } names[] = {
         {"adam", "adam"}, {"adamw", "adam"}, {"lamb", "lamb"}, {"sgd", "sgd"}, {"lion", "momentum"},
-        {"adagrad", "momentum"},
+        {"adagrad", "momentum"}, {"muon", "muon"},
     };
     const char *name = imported_word(m, "optimizer.type"), *ours = NULL;
 
@@ -162,8 +162,8 @@ static void put_precision(struct imported *m)
         imported_put(m, "memory.optimizer", "%s", ours);
     else
         imported_refuse(m, "optimizer.type",
-                        "%s is not simulated; expected Adam, AdamW, Lamb, SGD, Lion or Adagrad; to see "
-                        "another give --set optimizer.type=Adam",
+                        "%s is not simulated; expected Adam, AdamW, Lamb, SGD, Lion, Adagrad or Muon; to "
+                        "see another give --set optimizer.type=Adam",
                         name);
     if (!imported_given(m, "optimizer.type"))
         imported_remark(m, "optimizer: the training program makes it; AdamW is taken");

@@ -40,17 +40,39 @@ static void wait_for_sums(const struct lowering *lowering, int replica, int rank
         wait_for(waits, lowering->sums.tied_computed[number]);
 }
 
-/* Adds the operation of an update; `continues`: it is the end of an update that has begun. */
-static uint32_t write_update(struct lowering *lowering, int prank, double seconds, bool continues, struct waits *waits)
+/* Adds the operation of an update; the caller has set its seconds and exchanges, and whether it continues one. */
+static uint32_t write_update(struct lowering *lowering, int prank, struct new_op op, struct waits *waits)
 {
-    uint32_t id = program_add(lowering->program, (struct new_op){
-        .kind = OP_COMPUTE, .what = WHAT_UPDATE, .lane = lowering->ranks[prank].compute_lane, .amount = seconds,
-        .continues = continues, .mb = -1,
-        .stage = plan_virtual_stage(lowering->plan, prank % lowering->plan->stages, 0),
-    }, waits->items, waits->count);
+    uint32_t id;
 
+    op.kind = OP_COMPUTE;
+    op.what = WHAT_UPDATE;
+    op.lane = lowering->ranks[prank].compute_lane;
+    op.mb = -1;
+    op.stage = plan_virtual_stage(lowering->plan, prank % lowering->plan->stages, 0);
+    id = program_add(lowering->program, op, waits->items, waits->count);
     waits->count = 0;
     return id;
+}
+
+/* Adds the seconds of a chunk's update, and what its tensor group exchanges in it. */
+static void add_chunk(struct lowering *lowering, int replica, int rank, int chunk, struct new_op *op)
+{
+    int prank = program_rank(lowering, replica, rank), stage = plan_virtual_stage(lowering->plan, rank, chunk);
+    const struct gpu_class *class = lowering->ranks[prank].class;
+    const struct place here = {
+        .replica = replica, .rank = rank, .stage = stage, .prank = prank, .held = &class->stages[stage],
+        .times = &class->times[stage], .chunk_state = chunk_state_of(lowering, prank, chunk),
+    };
+    struct work_cost update = {.counts = here.held->work[UPDATE], .times.seconds = class->times[stage].update.seconds};
+
+    if (update.counts.exchanges[EXCHANGE_MATRICES]) {
+        update.times.seconds += op->amount - op->compute.communication;
+        count_exchanges(lowering, &here, &update.counts);
+        set_duration(lowering, &here, &update, op);
+    } else {
+        op->amount += update.times.seconds;
+    }
 }
 
 void lower_update(struct lowering *lowering, int replica, int rank)
@@ -62,17 +84,17 @@ void lower_update(struct lowering *lowering, int replica, int rank)
     bool updates_here = replica == 0 || !scenario->recipe.rooted;
     bool hosted = scenario_offloads(scenario, OFFLOAD_OPTIMIZER);
     struct waits waits = {0};
+    struct new_op op = {0};
     uint32_t id = NO_OP;
-    double seconds = 0;
 
-    for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank) && updates_here && !hosted; chunk++)
-        seconds += lowering->ranks[prank].class->times[plan_virtual_stage(lowering->plan, rank, chunk)].update.seconds;
     if (hosted && updates_here)
         host_update(lowering, prank, &waits);
     wait_for_sums(lowering, replica, rank, &waits);
     lowering->ranks[prank].overlapped = (struct contention){0}; /* the sums have ended */
-    if (waits.count > 0 || seconds > 0 || always)
-        id = write_update(lowering, prank, seconds, false, &waits);
+    for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank) && updates_here && !hosted; chunk++)
+        add_chunk(lowering, replica, rank, chunk, &op);
+    if (waits.count > 0 || op.amount > 0 || always)
+        id = write_update(lowering, prank, op, &waits);
     free(waits.items);
     for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++)
         chunk_state_of(lowering, prank, chunk)->updated = id;
@@ -125,7 +147,7 @@ void lower_renewal(struct lowering *lowering, int replica, int rank)
     }
     /* the update ends when the rank has all weights */
     if (waits.count > 0)
-        id = write_update(lowering, prank, seconds, true, &waits);
+        id = write_update(lowering, prank, (struct new_op){.amount = seconds, .continues = true}, &waits);
     host_store_weights(lowering, prank, event_of(id));
     free(waits.items);
 }

@@ -18,7 +18,9 @@ static const char *software_of(const struct imported *m)
     for (size_t i = 0; i < COUNT(older); i++)
         if (imported_given(m, older[i]))
             return "megatron-lm-2021";
-    return imported_given(m, "use-torch-fsdp2") ? "pytorch-fsdp" : "megatron-core";
+    if (imported_given(m, "use-torch-fsdp2"))
+        return "pytorch-fsdp";
+    return megatron_muon(m) ? "megatron-core-2026" : "megatron-core";
 }
 
 int megatron_build(struct imported *m)

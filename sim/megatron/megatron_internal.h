@@ -13,6 +13,8 @@ void megatron_strategy(struct imported *m, long data);
 void megatron_split(struct imported *m, long chunks);
 void megatron_memory(struct imported *m);
 void megatron_software(struct imported *m, long data);
+/* Whether Muon updates matrices. */
+bool megatron_muon(const struct imported *m);
 /* The cluster, the degree of data parallelism (which it returns) and the batch. 0: an error. */
 long megatron_cluster(struct imported *m);
 

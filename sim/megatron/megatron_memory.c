@@ -50,6 +50,7 @@ static void put_optimizer(struct imported *m)
 {
     static const struct { const char *theirs, *ours; } names[] = {
         {"sgd", "momentum"}, {"lion", "momentum"}, {"lamb", "lamb"}, {"adafactor", "adafactor"},
+        {"muon", "muon"}, {"dist_muon", "muon"},
     };
     const char *name = imported_word(m, "optimizer"), *ours = NULL;
 
@@ -64,12 +65,41 @@ static void put_optimizer(struct imported *m)
         ours = "adam";
     }
     if (!ours)
-        imported_refuse(m, "optimizer", "%s is not simulated; expected adam, sgd, lion, lamb or adafactor; to see another "
-                        "give --set optimizer=adam", name);
+        imported_refuse(m, "optimizer", "%s is not simulated; expected adam, sgd, lion, lamb, adafactor or muon; to see "
+                        "another give --set optimizer=adam", name);
     else
         imported_put(m, "memory.optimizer", "%s", ours);
     if (imported_given(m, "optimizer-cpu-offload") || imported_given(m, "cpu-optimizer"))
         imported_put(m, "memory.offload", "[optimizer]");
+}
+
+bool megatron_core(const struct imported *m)
+{
+    return !strcmp(m->software, "megatron-core") || !strcmp(m->software, "megatron-core-2026");
+}
+
+bool megatron_muon(const struct imported *m)
+{
+    const char *name = imported_word(m, "optimizer");
+
+    return !strcmp(name, "muon") || !strcmp(name, "dist_muon");
+}
+
+/* Megatron Core, core/optimizer/emerging_optimizers.py. */
+static void put_muon(struct imported *m)
+{
+    const char *mode = imported_word(m, "muon-tp-mode");
+
+    if (!mode)
+        mode = "duplicated";
+    if (imported_given(m, "fp16"))
+        imported_refuse(m, "fp16", "does not go with %s; expected bf16", imported_shown(m, "optimizer"));
+    if (strcmp(mode, "duplicated") && strcmp(mode, "blockwise") && strcmp(mode, "distributed"))
+        imported_refuse(m, "muon-tp-mode", "%s is not simulated; expected blockwise, duplicated or distributed", mode);
+    else if (imported_number(m, "tensor-model-parallel-size") > 1)
+        imported_put(m, "software.muon_tensor", "%s", mode);
+    if (imported_given(m, "muon-no-split-qkv"))
+        imported_put(m, "software.muon_split_qkv", "false");
 }
 
 /* --recompute-modules; core_attn alone is the default. */
@@ -212,7 +242,9 @@ void megatron_software(struct imported *m, long data)
         imported_put(m, "software.clip_gradients", "false");
     if (half)
         imported_put(m, "software.master", "half");
-    if (strcmp(m->software, "megatron-core")) {
+    if (megatron_muon(m))
+        put_muon(m);
+    if (!megatron_core(m)) {
         warn_other_software(m);
         return;
     }

@@ -64,7 +64,8 @@ static void put_zero(struct imported *m, long data)
 {
     static const char *const shards[] = {"no_shard", "optim", "optim_grads", "optim_grads_params"};
     const char *said = imported_word(m, "data-parallel-sharding-strategy");
-    long zero = imported_given(m, "use-distributed-optimizer") ? 1 : 0;
+    bool owners = !strcmp(imported_word(m, "optimizer"), "dist_muon");       /* of whole matrices */
+    long zero = imported_given(m, "use-distributed-optimizer") || owners ? 1 : 0;
     long instances = imported_number(m, "num-distributed-optimizer-instances");
     bool config = imported_given(m, "deepspeed-config") || imported_given(m, "deepspeed");
 

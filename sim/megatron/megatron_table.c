@@ -150,6 +150,12 @@ static const struct argument_row rows[] = {
     WITH("use-precision-aware-optimizer", "exp-avg-dtype", KIND_WORD, "fp32"),
     WITH("use-precision-aware-optimizer", "exp-avg-sq-dtype", KIND_WORD, "fp32"),
     READ("optimizer", KIND_WORD, "adam"),
+    READ("muon-tp-mode", KIND_WORD, NULL),
+    READ("muon-no-split-qkv", KIND_FLAG, NULL),
+    LACKS("muon-num-ns-steps", KIND_INT, "5", "five iterations orthogonalize a matrix"),
+    LACKS("muon-fp32-matmul-prec", KIND_WORD, "medium", "matrices are orthogonalized in half precision"),
+    LACKS("muon-scalar-optimizer", KIND_WORD, "adam", "AdamW updates all that is no matrix of a block"),
+    LACKS("muon-use-syrk", KIND_FLAG, NULL, "both triangles of symmetric products are computed"),
     READ("optimizer-cpu-offload", KIND_FLAG, NULL),
     READ("cpu-optimizer", KIND_FLAG, NULL),                        /* deepspeedai/Megatron-DeepSpeed */
     LACKS("no-pin-cpu-grads", KIND_FLAG, NULL, "the host's memory is pinned", .logged = "!pin-cpu-grads"),

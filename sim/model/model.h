@@ -4,6 +4,7 @@
 #define DTSIM_MODEL_H
 
 #include "kernels/cost.h"
+#include "kernels/newton_schulz.h"
 
 /* The shape of a transformer. Presets and Hugging Face configurations are read into it. */
 struct transformer {
@@ -302,6 +303,7 @@ struct layer {
                                   * different pipeline stages, each has a copy, and their gradients are all-reduced */
     const double *tensors;       /* elements on this GPU of each trained tensor, in model order (sum: parameters) */
     const double *rows;          /* rows of each tensor that is a matrix, 0 for others; NULL: nothing is known */
+    const struct matrix *matrices;       /* what each tensor is to an optimizer of matrices; NULL: nothing is known */
     size_t ntensors, ndivided;   /* the last ndivided of the tensors belong to experts */
     const struct linear *linears;    /* its trained weights of linear layers, each shape of its experts once */
     size_t nlinears;

@@ -83,6 +83,7 @@ static void fill(struct arena *arena, struct layer *layer, const struct tensors 
     double *sizes = ARENA_ARRAY(arena, double, tensors->count + 1);
     double *rows = ARENA_ARRAY(arena, double, tensors->count + 1);
     struct linear *linears = ARENA_ARRAY(arena, struct linear, tensors->count + 1);
+    struct matrix *matrices = ARENA_ARRAY(arena, struct matrix, tensors->count + 1);
 
     for (size_t i = 0; i < tensors->count; i++) {
         if (tensors->items[i].frozen)
@@ -94,6 +95,7 @@ static void fill(struct arena *arena, struct layer *layer, const struct tensors 
         if (i + tensors->nexperts >= tensors->count)
             layer->divided_parameters += tensors->items[i].elements;
         sizes[layer->ntensors] = tensors->items[i].elements;
+        matrices[layer->ntensors] = tensors->items[i].matrix;
         rows[layer->ntensors++] = tensors->items[i].rows;
     }
     if (kernels->count)
@@ -101,12 +103,10 @@ static void fill(struct arena *arena, struct layer *layer, const struct tensors 
     layer->parameters = tensors_sum(tensors, false);
     layer->frozen = tensors_sum(tensors, true);
     layer->packed = tensors->packed;
-    layer->tensors = sizes;
-    layer->rows = rows;
+    layer->tensors = sizes, layer->rows = rows, layer->matrices = matrices;
     layer->linears = linears;
     layer->ndivided = tensors->nexperts;
-    layer->kernels = copy;
-    layer->nkernels = kernels->count;
+    layer->kernels = copy, layer->nkernels = kernels->count;
     free(kernels->items);
 }
 

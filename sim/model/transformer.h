@@ -86,6 +86,7 @@ struct tensors {
         double rows;         /* of a matrix: the width of its output; of other tensors 0 */
         bool frozen;
         struct linear linear;    /* if it is the weight of a linear layer, else 0 x 0 */
+        struct matrix matrix;    /* if it is a matrix, or several of experts; else 0 x 0 */
     } items[48];
     size_t count, nexperts;
     double packed;           /* elements that frozen matrices in fewer bits do not count */

@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "base/base.h"
 
@@ -113,21 +114,33 @@ static void add_qk_norms(struct tensors *list, const struct cut *cut)
 
 static void add_matrix(struct tensors *list, double rows, double columns)
 {
-    add_tensor(list, (struct tensor){.elements = rows * columns, .rows = rows});
+    add_tensor(list, (struct tensor){.elements = rows * columns, .rows = rows, .matrix = {rows, columns, .count = 1}});
 }
 
 /* The weight of a linear layer. */
 static void add_weight(struct tensors *list, double rows, double columns)
 {
-    add_tensor(list, (struct tensor){.elements = rows * columns, .rows = rows, .linear = {LINEAR_BLOCK, rows, columns}});
+    add_tensor(list, (struct tensor){.elements = rows * columns, .rows = rows, .linear = {LINEAR_BLOCK, rows, columns},
+                                     .matrix = {rows, columns, .count = 1}});
+}
+
+/* Says of the last weight which of its dimensions the tensor group divides. */
+static void cut_weight(struct tensors *list, enum matrix_cut cut)
+{
+    list->items[list->count - 1].matrix.cut = cut;
 }
 
 /* A weight and its bias; with `bias` 0 it has none. */
-static void add_product(struct tensors *list, double rows, double columns, double bias)
+static struct matrix *add_product(struct tensors *list, double rows, double columns, enum matrix_cut cut, double bias)
 {
+    struct matrix *matrix;
+
     add_weight(list, rows, columns);
+    cut_weight(list, cut);
+    matrix = &list->items[list->count - 1].matrix;
     if (bias > 0)
         add_vector(list, bias);
+    return matrix;
 }
 
 struct tensors embedding_tensors(const struct cut *cut)
@@ -157,24 +170,36 @@ static void add_latent_inputs(struct tensors *list, const struct cut *cut)
         add_vector(list, shape->q_rank);
     }
     add_weight(list, cut->query, shape->q_rank > 0 ? shape->q_rank : cut->hidden);
+    cut_weight(list, MATRIX_ROWS);
     add_weight(list, shape->kv_rank + shape->rope_head_size, cut->hidden);
     add_vector(list, shape->kv_rank);
     add_weight(list, cut->heads * (shape->head_size + shape->value_head_size), shape->kv_rank);
+    cut_weight(list, MATRIX_ROWS);
 }
 
-/* `copies` MLPs of that width, with one tensor for each product of all copies. */
+/* `copies` MLPs of that width, with one tensor for each product of all copies. A gated MLP whose two inputs are
+ * products of their own has a matrix for each. */
 static void add_mlp(struct tensors *list, const struct cut *cut, double ffn, double copies)
 {
-    double up = (cut->shape->mlp == MLP_SWIGLU ? 2 : 1) * ffn;
+    double inputs = cut->shape->mlp == MLP_SWIGLU ? 2 : 1, up = inputs * ffn;
+    double apart = cut->shape->fused_gate ? 1 : inputs;
+    struct matrix *matrix;
 
-    add_product(list, copies * up, cut->hidden, cut->shape->bias ? copies * up : 0);
-    add_product(list, cut->hidden, copies * ffn, cut->shape->bias ? copies * cut->hidden : 0);
+    matrix = add_product(list, copies * up, cut->hidden, MATRIX_ROWS, cut->shape->bias ? copies * up : 0);
+    matrix->out = up / apart;
+    matrix->count = copies * apart;
+    matrix = add_product(list, cut->hidden, copies * ffn, MATRIX_COLUMNS, cut->shape->bias ? copies * cut->hidden : 0);
+    matrix->in = ffn;
+    matrix->count = copies;
 }
 
 struct tensors block_tensors(const struct cut *cut)
 {
     const struct transformer *shape = cut->shape;
-    double qkv = cut->projected;
+    double qkv = cut->projected, key = (qkv - cut->query) * cut->query_size / (cut->query_size + cut->value_size);
+    double parts[MATRIX_PARTS] = {cut->query, cut->gathers_qkv ? key : cut->key,
+                                  cut->gathers_qkv ? qkv - cut->query - key : cut->values};
+    const double widths[MATRIX_PARTS] = {cut->query, cut->key, cut->values};
     struct tensors list = {0};
     size_t before;
 
@@ -182,15 +207,13 @@ struct tensors block_tensors(const struct cut *cut)
     if (shape->kv_rank > 0)
         add_latent_inputs(&list, cut);
     else if (shape->fused_qkv)
-        add_product(&list, qkv, cut->hidden, shape->qkv_bias ? qkv : 0);
+        memcpy(add_product(&list, qkv, cut->hidden, MATRIX_ROWS, shape->qkv_bias ? qkv : 0)->parts, parts,
+               sizeof parts);
     else
-        for (int i = 0; i < 3; i++) {
-            double width = (const double[]){cut->query, cut->key, cut->values}[i];
-
-            add_product(&list, width, cut->hidden, shape->qkv_bias ? width : 0);
-        }
+        for (int i = 0; i < MATRIX_PARTS; i++)
+            add_product(&list, widths[i], cut->hidden, MATRIX_ROWS, shape->qkv_bias ? widths[i] : 0);
     add_qk_norms(&list, cut);
-    add_product(&list, cut->hidden, cut->attended, shape->projection_bias ? cut->hidden : 0);
+    add_product(&list, cut->hidden, cut->attended, MATRIX_COLUMNS, shape->projection_bias ? cut->hidden : 0);
     for (int norm = 1; norm < (shape->parallel ? 1 : 2) + (shape->post_norms ? 2 : 0); norm++)
         add_norm(&list, cut);
     if (!cut->has_experts) {
@@ -211,6 +234,7 @@ struct tensors block_tensors(const struct cut *cut)
         tensor->linear.place = LINEAR_EXPERT;      /* up, then down: one expert's share of the tensor */
         tensor->linear.out /= i == before ? cut->experts : 1;
         tensor->linear.in /= i == before ? 1 : cut->experts;
+        tensor->matrix.expert = true;
     }
     return list;
 }
@@ -225,6 +249,7 @@ struct tensors prediction_tensors(const struct cut *cut)
     for (int norm = 0; norm < 3; norm++)
         add_norm(&list, cut);
     add_weight(&list, cut->hidden / cut->tensor, 2 * cut->hidden);
+    cut_weight(&list, MATRIX_ROWS);
     for (size_t i = 0; i < block.count; i++)
         add_tensor(&list, block.items[i]);
     list.nexperts = block.nexperts;

@@ -30,15 +30,19 @@ enum dtype precision_products(const struct precision_spec *precision)
 }
 
 /* LAMB's passes (NVIDIA/apex, csrc/multi_tensor_lamb.cu, multi_tensor_lamb_cuda; all in fp32): the weights' norms, the
- * update written in place of the gradient, its norms, and both read once more for the step. */
+ * update written in place of the gradient, its norms, and both read once more for the step. Muon's momentum, and the
+ * moments of the AdamW beside it, have the format of the weights that it changes (KellerJordan/Muon, muon.py: zeros_like;
+ * NVIDIA-NeMo/Emerging-Optimizers, orthogonalized_optimizer.py). */
 struct optimizer_states precision_optimizer(const struct precision_spec *precision)
 {
-    static const struct optimizer_states states[] = {
+    double value = precision->format >= PRECISION_MIXED_FP16 && precision->master == MASTER_NONE ? 2 : 4;
+    const struct optimizer_states states[] = {
         [OPTIMIZER_ADAM] = {.full = 8},       [OPTIMIZER_ADAM_8BIT] = {.full = 8, .quantized = 2},
         [OPTIMIZER_MOMENTUM] = {.full = 4},   [OPTIMIZER_SGD] = {0},
         [OPTIMIZER_ADAFACTOR] = {.factored = true}, [OPTIMIZER_ADAFACTOR_MOMENTUM] = {.full = 4, .factored = true},
         [OPTIMIZER_LAMB] = {.full = 8, .norms = 5 * 4},
         [OPTIMIZER_ADAM_HALF] = {.full = 4},
+        [OPTIMIZER_MUON] = {.full = 2 * value, .matrix = value},
     };
     return states[precision->optimizer];
 }
@@ -88,9 +92,20 @@ static double preparation(const struct precision_spec *precision, double gradien
 static double passes_beyond_fused(const struct precision_spec *precision, double read, double updated)
 {
     double moment = precision_optimizer(precision).full / 2;
-    bool adam = precision->optimizer == OPTIMIZER_ADAM || precision->optimizer == OPTIMIZER_ADAM_HALF;
+    bool adam = precision->optimizer == OPTIMIZER_ADAM || precision->optimizer == OPTIMIZER_ADAM_HALF ||
+                precision->optimizer == OPTIMIZER_MUON;
 
     return adam && !precision->fused_optimizer ? 2 * updated + read + 10 * moment : 0;
+}
+
+/* Muon's passes over a matrix but for its orthogonalization (Emerging-Optimizers, orthogonalized_optimizer.py, step):
+ * the weights decay (read, written), the momentum moves towards the gradient (read, written; the gradient read), and
+ * the orthogonal update goes into the weights (read, written; the update read). */
+static double matrix_passes(const struct precision_spec *precision, double read, double updated)
+{
+    double momentum = precision_optimizer(precision).matrix;
+
+    return momentum > 0 ? read + 2 * momentum + 4 * updated + momentum : 0;
 }
 
 /* Replicas gather the weights of blocks in fp8 where these have no others. In mxfp8 they gather bf16, because rows and
@@ -120,14 +135,15 @@ struct parameter_bytes precision_bytes(const struct precision_spec *precision, b
     double gradients = form == GRADIENTS_HALF || form == GRADIENTS_WIDENED ? weights : 4;
     double sent = form == GRADIENTS_HALF ? weights : 4, read = whole ? 4 : gradients;
     bool converted = mixed && form == GRADIENTS_CONVERTED;
-    double updated = whole ? 4 : weights + master;
+    double updated = whole ? 4 : weights + master, copied = mixed && whole ? 4 + weights : 0;
+    double before = preparation(precision, gradients, read);
 
     return (struct parameter_bytes){
         .weights = weights, .gathered = gathered(precision, weights), .gradients = gradients, .sent = sent,
         .converted = converted ? weights : 0, .tied = form == GRADIENTS_WIDENED ? weights : sent, .master = master,
         .flattening = flattening(weights, sent), .accumulation = accumulation(precision, adds_up, weights, gradients),
-        .update_traffic = preparation(precision, gradients, read) + read * (optimizer.factored ? 2 : 1) + 2 * states +
-                          optimizer.norms + 2 * updated + passes_beyond_fused(precision, read, updated) +
-                          (mixed && whole ? 4 + weights : 0),
+        .update_traffic = before + read * (optimizer.factored ? 2 : 1) + 2 * states + optimizer.norms + 2 * updated +
+                          passes_beyond_fused(precision, read, updated) + copied,
+        .matrix_traffic = before + matrix_passes(precision, read, updated) + copied,
     };
 }

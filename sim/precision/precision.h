@@ -15,7 +15,7 @@ enum precision { PRECISIONS(ENUM_VALUE) };
     X(OPTIMIZER_ADAM, "adam") X(OPTIMIZER_ADAM_8BIT, "adam-8bit") X(OPTIMIZER_MOMENTUM, "momentum") \
     X(OPTIMIZER_SGD, "sgd") X(OPTIMIZER_ADAFACTOR, "adafactor") \
     X(OPTIMIZER_ADAFACTOR_MOMENTUM, "adafactor-momentum") X(OPTIMIZER_LAMB, "lamb") \
-    X(OPTIMIZER_ADAM_HALF, "adam-half")
+    X(OPTIMIZER_ADAM_HALF, "adam-half") X(OPTIMIZER_MUON, "muon")
 enum optimizer { OPTIMIZERS(ENUM_VALUE) };
 #define MASTERS(X) \
     X(MASTER_FP32, "fp32") X(MASTER_REMAINDERS, "remainders") X(MASTER_HALF, "half") X(MASTER_NONE, "none")
@@ -26,6 +26,12 @@ enum fp8_weights { FP8_WEIGHTS(ENUM_VALUE) };
     X(GRADIENTS_HALF, "half") X(GRADIENTS_FP32, "fp32") X(GRADIENTS_CONVERTED, "converted") \
     X(GRADIENTS_WIDENED, "widened")
 enum gradients { GRADIENTS(ENUM_VALUE) };
+#define MUON_TENSORS(X) \
+    X(MUON_TENSOR_DUPLICATED, "duplicated") X(MUON_TENSOR_BLOCKWISE, "blockwise") \
+    X(MUON_TENSOR_DISTRIBUTED, "distributed")
+enum muon_tensor { MUON_TENSORS(ENUM_VALUE) };
+#define NEWTON_SCHULZ(X) X(NEWTON_SCHULZ_STANDARD, "standard") X(NEWTON_SCHULZ_GRAM, "gram")
+enum newton_schulz { NEWTON_SCHULZ(ENUM_VALUE) };
 
 /* The formats of weights, gradients and optimizer states, and the passes over them. */
 struct precision_spec {
@@ -37,6 +43,9 @@ struct precision_spec {
     bool clip_gradients;             /* an update takes the norm of all gradients */
     bool fused_accumulation;         /* products of weight gradients add to the sums of the batch */
     bool fused_optimizer;            /* one kernel updates; false: Adam has one for each of its operations */
+    int muon_tensor;                 /* enum muon_tensor */
+    int newton_schulz;               /* enum newton_schulz */
+    bool muon_split_qkv;             /* Muon takes queries, keys and values of one tensor apart */
 };
 
 /* Bytes per parameter of weights, gradients and fp32 master weights (Rajbhandari et al. 2020, ZeRO, section 3.1: 2, 2
@@ -45,15 +54,17 @@ struct precision_spec {
  * them (widened ones are widened for the sum over replicas alone: DeepSpeed, runtime/pipe/module.py,
  * allreduce_tied_weight_gradients, and runtime/engine.py, allreduce_bucket); what is read and written to make a layer's
  * gradients ready to be scattered under ZeRO 3, to add a micro-batch's gradient to the batch's, and by one update with
- * all that comes before it. */
+ * all that comes before it, of Muon's matrices without what newton_schulz_kernels has. */
 struct parameter_bytes {
-    double weights, gathered, gradients, sent, converted, tied, master, flattening, accumulation, update_traffic;
+    double weights, gathered, gradients, sent, converted, tied, master, flattening, accumulation, update_traffic,
+        matrix_traffic;
 };
 /* adds_up: several backwards add to the same gradients. */
 struct parameter_bytes precision_bytes(const struct precision_spec *precision, bool adds_up);
 /* What an optimizer keeps for each parameter. */
 struct optimizer_states {
-    double full;             /* B in fp32: 4 for each moment */
+    double full;             /* B in fp32: 4 for each moment; of Muon those of its AdamW */
+    double matrix;           /* B of Muon's momentum, for each element of a matrix of a block; 0: all have `full` */
     int quantized;           /* of them, moments that large tensors keep in 8 bits */
     bool factored;           /* and a second moment as a sum over rows and one over columns */
     double norms;            /* B that an update reads and writes in addition to gradient, weights and moments */

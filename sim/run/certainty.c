@@ -130,6 +130,8 @@ struct likeness likeness_of(const struct scenario *scenario, const struct metric
              timed ? "given" : dtype_names[precision_products(&scenario->memory.precision)]);
     snprintf(likeness.adapters, sizeof likeness.adapters, "%s",
              !lora ? "" : lora->weights == LORA_WEIGHTS_NF4 ? "nf4" : "lora");
+    snprintf(likeness.optimizer, sizeof likeness.optimizer, "%s",
+             scenario->memory.precision.optimizer == OPTIMIZER_MUON ? "muon" : "");
     return likeness;
 }
 

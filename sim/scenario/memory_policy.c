@@ -334,13 +334,38 @@ static int check_saved(const struct scenario *scenario, struct error *err)
     return saved_form_check(scenario->model.transformer, &shard, memory->node, err);
 }
 
+/* Megatron Core's layer-wise optimizer and DeepSpeed's ZeRO 1 and 2 hand out whole matrices; those that divide weights
+ * (DeepSpeed's stage3.py, torchtitan's flex_shard, microsoft/dion) gather each matrix in ways of their own, which are
+ * not simulated. */
+static int check_muon(const struct scenario *scenario, struct error *err)
+{
+    const struct memory_spec *memory = &scenario->memory;
+    const struct loc loc = node_loc(memory->node, "optimizer");
+    int rc = 0;
+
+    if (memory->precision.optimizer != OPTIMIZER_MUON)
+        return 0;
+    if (!scenario->model.transformer)
+        rc = error_clash(err, loc, "memory: optimizer: muon: needs a transformer; this model says nothing of its "
+                         "matrices");
+    if (scenario->parallelism.zero == 3)
+        rc = error_clash(err, loc, "memory: optimizer: muon: orthogonalizes whole matrices, and strategy: zero: 3 "
+                         "divides them among replicas, whose gathers in an update are not simulated; expected zero 0 to 2");
+    if (memory->precision.master == MASTER_REMAINDERS || memory->precision.master == MASTER_HALF)
+        rc = error_clash(err, loc, "memory: optimizer: muon: no release has it with 'master: %s' (Megatron Core: the "
+                         "precision-aware optimizer is Adam's); expected master fp32 or none",
+                         memory->precision.master == MASTER_HALF ? "half" : "remainders");
+    return rc;
+}
+
 int scenario_check_memory(const struct scenario *scenario, struct error *err)
 {
     const struct memory_spec *memory = &scenario->memory;
     const struct transformer *shape = scenario->model.transformer;
     struct loc lora = node_loc(memory->node, "lora");
     const char *unlike = !shape ? NULL : shape->experts ? "experts" : shape->kv_rank ? "latent attention" : NULL;
-    static scenario_rule *const rules[] = {check_blocks, check_every, check_early_stop, check_master, check_saved};
+    static scenario_rule *const rules[] = {check_blocks, check_every, check_early_stop, check_master, check_muon,
+                                           check_saved};
     int rc = scenario_check(scenario, rules, COUNT(rules), err);
 
     if (memory->precision.gradients == GRADIENTS_CONVERTED && memory->precision.fused_accumulation)
@@ -368,35 +393,5 @@ int scenario_check_memory(const struct scenario *scenario, struct error *err)
     if (memory->lora && scenario->parallelism.data_parallel == DATA_PARALLEL_REPLICATED)
         rc = error_clash(err, lora, "memory: lora: does not go with data_parallel: dataparallel, whose replicas are copies of "
                          "trained weights; try ddp");
-    return rc;
-}
-
-/* A slice's works need the keys and values of all slices before it, and of these alone. */
-int slices_check(const struct scenario *scenario, struct error *err)
-{
-    const struct transformer *shape = scenario->model.transformer;
-    const struct parallelism *spec = &scenario->parallelism;
-    enum recompute mode = (enum recompute)scenario->memory.recompute.mode;
-    int slices = plan_slices(&scenario->plan), pieces = slices * (spec->sequence_parallel ? spec->tensor : 1);
-    const struct { bool has; const char *what; } others[] = {
-        {shape && !shape->causal, "tokens of this model see those after them; expected a model with 'causal: true'"},
-        {shape && shape->window > 0, "attention of this model has a window"},
-        {scenario->batch.documents > 0, "samples are packed of documents (batch.documents)"},
-        {spec->context > 1, "'context' divides the tokens already"},
-        {mode != RECOMPUTE_NONE && mode != RECOMPUTE_SELECTIVE, "a recomputed slice would need keys and values of slices "
-         "that are recomputed after it; expected 'memory: {recompute: none}' or 'selective'"},
-        {scenario_by_layers(scenario), "'offload' goes layer by layer through whole micro-batches"},
-        {spec->data_parallel == DATA_PARALLEL_REPLICATED, "'data_parallel: dataparallel' sends whole micro-batches from GPU 0"},
-    };
-    int rc = 0;
-
-    for (size_t i = 0; slices > 1 && i < COUNT(others); i++)
-        if (others[i].has)
-            rc = error_clash(err, STRATEGY_LOC(scenario, "slices"), "strategy: slices: %d does not go with the rest: %s",
-                             slices, others[i].what);
-    if (slices > 1 && shape && shape->sequence % pieces)
-        rc = error_infeasible(err, ERROR_BATCH, STRATEGY_LOC(scenario, "slices"), "strategy: slices: the %d tokens of a "
-                              "sample do not divide into %d slices%s; expected a divisor", shape->sequence, slices,
-                              spec->sequence_parallel ? ", of which sequence_parallel gives each GPU a share" : "");
     return rc;
 }

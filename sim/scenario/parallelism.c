@@ -346,3 +346,33 @@ int exchanges_check(const struct scenario *scenario, struct error *err)
 
     return scenario_check(scenario, rules, COUNT(rules), err);
 }
+
+/* A slice's works need the keys and values of all slices before it, and of these alone. */
+int slices_check(const struct scenario *scenario, struct error *err)
+{
+    const struct transformer *shape = scenario->model.transformer;
+    const struct parallelism *spec = &scenario->parallelism;
+    enum recompute mode = (enum recompute)scenario->memory.recompute.mode;
+    int slices = plan_slices(&scenario->plan), pieces = slices * (spec->sequence_parallel ? spec->tensor : 1);
+    const struct { bool has; const char *what; } others[] = {
+        {shape && !shape->causal, "tokens of this model see those after them; expected a model with 'causal: true'"},
+        {shape && shape->window > 0, "attention of this model has a window"},
+        {scenario->batch.documents > 0, "samples are packed of documents (batch.documents)"},
+        {spec->context > 1, "'context' divides the tokens already"},
+        {mode != RECOMPUTE_NONE && mode != RECOMPUTE_SELECTIVE, "a recomputed slice would need keys and values of slices "
+         "that are recomputed after it; expected 'memory: {recompute: none}' or 'selective'"},
+        {scenario_by_layers(scenario), "'offload' goes layer by layer through whole micro-batches"},
+        {spec->data_parallel == DATA_PARALLEL_REPLICATED, "'data_parallel: dataparallel' sends whole micro-batches from GPU 0"},
+    };
+    int rc = 0;
+
+    for (size_t i = 0; slices > 1 && i < COUNT(others); i++)
+        if (others[i].has)
+            rc = error_clash(err, STRATEGY_LOC(scenario, "slices"), "strategy: slices: %d does not go with the rest: %s",
+                             slices, others[i].what);
+    if (slices > 1 && shape && shape->sequence % pieces)
+        rc = error_infeasible(err, ERROR_BATCH, STRATEGY_LOC(scenario, "slices"), "strategy: slices: the %d tokens of a "
+                              "sample do not divide into %d slices%s; expected a divisor", shape->sequence, slices,
+                              spec->sequence_parallel ? ", of which sequence_parallel gives each GPU a share" : "");
+    return rc;
+}

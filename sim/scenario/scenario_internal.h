@@ -36,6 +36,8 @@ int placement_resolve(struct scenario *scenario, struct error *err);
 int degrees_check(const struct scenario *scenario, struct error *err);
 /* Checks that the cluster and its communication library have what the ways of exchanging need, and that these agree. */
 int exchanges_check(const struct scenario *scenario, struct error *err);
+/* Whether micro-batches can be cut into slices of their tokens, where the schedule does so. */
+int slices_check(const struct scenario *scenario, struct error *err);
 
 /* Takes the pipeline degree and the layers of stages from strategy.stages, before and after chunks are known. */
 int stages_resolve(struct scenario *scenario, struct error *err);
@@ -69,8 +71,6 @@ int shares_resolve(struct scenario *scenario, struct error *err);
 
 /* memory_policy.c: what of `memory:` does not go together, or with the rest. */
 int scenario_check_memory(const struct scenario *scenario, struct error *err);
-/* Whether micro-batches can be cut into slices of their tokens, where the schedule does so. */
-int slices_check(const struct scenario *scenario, struct error *err);
 /* Why recomputations cannot stop early (early_stop); NULL: they can. */
 const char *memory_early_stop_fault(const struct scenario *scenario);
 /* Where nobody says a precision, weights that config.json has in bf16 train in mixed-bf16, unless the GPU has none; all

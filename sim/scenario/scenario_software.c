@@ -127,6 +127,8 @@ static int check_memory(struct scenario *scenario, struct error *err)
     const struct memory_spec *memory = &scenario->memory;
     const struct transformer *shape = scenario->model.transformer;
     bool mixed = memory->precision.format >= PRECISION_MIXED_FP16, head = shape && shape->head != HEAD_NONE;
+    bool muon = memory->precision.optimizer == OPTIMIZER_MUON;
+    const char *no_muon = "no matrix is orthogonalized; expected 'optimizer: muon'";
     const char *no_head = shape ? "the model has no head, and so no logits; expected a transformer with one"
                                 : "this model says nothing of its logits; expected a transformer";
     const struct idle options[] = {
@@ -156,8 +158,13 @@ static int check_memory(struct scenario *scenario, struct error *err)
          shape && memory->precision.fused_accumulation,
          "they are of GEMMs that add to gradients themselves; expected a transformer, and 'fused_accumulation: true'"},
         {PART_MEMORY, "fused_optimizer", !memory->precision.fused_optimizer,
-         memory->precision.optimizer == OPTIMIZER_ADAM || memory->precision.optimizer == OPTIMIZER_ADAM_HALF,
+         memory->precision.optimizer == OPTIMIZER_ADAM || memory->precision.optimizer == OPTIMIZER_ADAM_HALF || muon,
          "the operations of other optimizers are not known one by one; expected 'optimizer: adam' or 'adam-half'"},
+        {PART_MEMORY, "muon_tensor", memory->precision.muon_tensor != MUON_TENSOR_DUPLICATED,
+         muon && scenario->parallelism.tensor > 1,
+         "no matrix is divided and orthogonalized; expected 'optimizer: muon' and a tensor degree above 1"},
+        {PART_MEMORY, "muon_split_qkv", !memory->precision.muon_split_qkv, muon, no_muon},
+        {PART_MEMORY, "newton_schulz", memory->precision.newton_schulz != NEWTON_SCHULZ_STANDARD, muon, no_muon},
         {PART_MEMORY, "bucket_copies", memory->bucket_copies, scenario->parallelism.data_parallel == DATA_PARALLEL_DDP,
          "buckets are DDP's; expected 'data_parallel: ddp' with it"},
     };

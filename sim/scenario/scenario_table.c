@@ -115,7 +115,9 @@ static const struct field memory_spec_fields[] = {
      .choice_briefs = NAMES("keeps two moments", "keeps two moments in 8 bits", "keeps one moment", "keeps no moment",
                             "keeps a factored second moment", "keeps a first moment and a factored second moment",
                             "keeps two moments, and computes norms of every tensor (Apex's FusedLAMB)",
-                            "keeps two moments in half precision"),
+                            "keeps two moments in half precision",
+                            "keeps one moment of the blocks' matrices, which it orthogonalizes by Newton-Schulz "
+                            "iterations; AdamW updates the rest"),
      .brief = "the optimizer, which says what states each parameter has"},
     {.key = "master",
      AT(memory_spec, precision.master),
@@ -151,6 +153,29 @@ static const struct field memory_spec_fields[] = {
      .fallback = "true",
      .brief = "one kernel reads gradients, weights and states once and writes them (Apex's FusedAdam, PyTorch's "
               "fused=True); false: Adam goes over them operation by operation (PyTorch's foreach)"},
+    {.key = "muon_tensor",
+     AT(memory_spec, precision.muon_tensor),
+     .kind = FIELD_CHOICE,
+     .fallback = "duplicated",
+     .choices = CHOICES(MUON_TENSORS),
+     .choice_briefs = NAMES("gather its momentum, and each orthogonalizes it whole",
+                            "take their parts for matrices of their own",
+                            "sum the products over their parts (Megatron-LM's muon_tp_mode)"),
+     .brief = "with optimizer: muon: what the GPUs of a tensor group do with a matrix that they divide"},
+    {.key = "muon_split_qkv",
+     AT(memory_spec, precision.muon_split_qkv),
+     .kind = FIELD_BOOL,
+     .fallback = "true",
+     .brief = "with optimizer: muon: queries, keys and values of one tensor are orthogonalized apart (Megatron-LM); "
+              "false: as one matrix"},
+    {.key = "newton_schulz",
+     AT(memory_spec, precision.newton_schulz),
+     .kind = FIELD_CHOICE,
+     .fallback = "standard",
+     .choices = CHOICES(NEWTON_SCHULZ),
+     .choice_briefs = NAMES("five iterations on a matrix", "five iterations on its product with its transpose (DeepSpeed "
+                            "since April 2026)"),
+     .brief = "with optimizer: muon: how a matrix is orthogonalized"},
     {.key = "fused_accumulation",
      AT(memory_spec, precision.fused_accumulation),
      .kind = FIELD_BOOL,
@@ -226,6 +251,7 @@ static const struct field memory_spec_fields[] = {
 const struct table memory_table = {
     TABLE("memory", "which data is stored, where and in which format", memory_spec, memory_spec_fields),
     .delegated = "fp8_weights master gradients clip_gradients fused_optimizer fused_accumulation cross_entropy logits "
+            "muon_tensor muon_split_qkv newton_schulz "
             "fused_gradients flat_gradients bucket_copies dummy_gradients gradient_accesses fragmentation",
 };
 static const struct table *software_hosts(size_t i)

@@ -85,7 +85,7 @@ static struct holding holding_of(const struct scenario *scenario, const struct s
         sum.gradients += recipe_share(recipe, HELD_GRADIENTS, stage->trained);
         sum.weights += recipe_share(recipe, HELD_WEIGHTS, stage_weights(stage));
         sum.stashed += stage_stashed(stage, scenario);
-        sum.states += recipe_share(recipe, HELD_STATES, stage->states);
+        sum.states += recipe_share(recipe, HELD_STATES, stage->states) + stage->whole_matrices;
         sum.compression += stage->compression;
         sum.gathered.root += stage->gathered.root; /* every chunk has an outermost unit, which stays */
         sum.gathered.blocks = fmax(sum.gathered.blocks, stage->gathered.blocks);

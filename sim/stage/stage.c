@@ -175,6 +175,7 @@ int stages_cost(struct arena *arena, const struct scenario *scenario, const stru
             continue;
         }
         stage_update(scenario, kernels, &(*stages)[s], &(*times)[s]);
+        stage_exchange_matrices(scenario, &(*stages)[s]);
         (*stages)[s].states = stage_states(&(*stages)[s], scenario);
         (*stages)[s].compression = compression_memory(
             scenario, &(*stages)[s], scenario_replicas(scenario) * plan_holders(&scenario->plan, s));

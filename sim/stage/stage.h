@@ -22,6 +22,7 @@ enum exchange {
     EXCHANGE_HEADS,              /* all-to-alls of heads for tokens: of queries, keys, values and attention's results in
                                     a forward, of their gradients in a backward */
     EXCHANGE_QKV,                /* the tensor group gathers queries, keys and values, or scatters their gradients */
+    EXCHANGE_MATRICES,           /* in an update, the tensor group gathers a matrix's momentum, or sums its products */
     EXCHANGE_COUNT
 };
 
@@ -109,6 +110,7 @@ struct stage {
     struct model_io io;      /* of the whole model; for a stage that holds the whole model */
     struct by_class states;  /* B of the optimizer's states of all trained tensors, master weights included, before ZeRO
                                 divides them */
+    double whole_matrices;   /* B of states that the owner of most whole matrices has beyond an equal share of them */
     double compression;      /* B that gradient compression keeps from one iteration to the next */
     const struct stage_plan *plan;   /* if the stage is computed layer by layer: its plan (stage_plan.h), else NULL */
     double recomputed;       /* FLOP that the plan recomputes in a backward */

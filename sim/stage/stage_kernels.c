@@ -5,6 +5,8 @@
 #include "hardware/gpu.h"
 #include "kernels/cost.h"
 #include "kernels/costs.h"
+#include "kernels/newton_schulz.h"
+#include "model/model.h"
 #include "precision/precision.h"
 #include "scenario/recipe.h"
 #include "scenario/scenario.h"
@@ -194,17 +196,122 @@ static struct cost around_sums(const struct scenario *scenario, const struct ker
     return costs_traffic(costs, "around-sums", CLASS_OTHER, gradients * often * bytes);
 }
 
+void stage_matrices(const struct scenario *scenario, const struct stage *stage, enum parameter_class class,
+                    struct matrices *matrices)
+{
+    *matrices = (struct matrices){0};
+    for (size_t i = 0; scenario->memory.precision.optimizer == OPTIMIZER_MUON && i < stage->nslices; i++) {
+        const struct slice *slice = &stage->slices[i];
+
+        for (size_t k = 0; slice->block && slice->layer && k < slice->ntensors; k++)
+            if (slice_class(slice, k) == class)
+                matrices_add(matrices, &slice->layer->matrices[k]);
+    }
+}
+
+static struct orthogonalization orthogonalization_of(const struct scenario *scenario, const struct matrix *matrix)
+{
+    const struct precision_spec *precision = &scenario->memory.precision;
+    const struct parallelism *spec = &scenario->parallelism;
+
+    return (struct orthogonalization){
+        .tensor = matrix->expert && spec->expert_tensor ? spec->expert_tensor : spec->tensor,
+        .mode = (enum muon_tensor)precision->muon_tensor, .method = (enum newton_schulz)precision->newton_schulz,
+        .dtype = precision->format == PRECISION_MIXED_FP16 ? DTYPE_FP16 : DTYPE_BF16,
+        .split = precision->muon_split_qkv, .value = precision_optimizer(precision).matrix,
+    };
+}
+
+/* Those that the slowest replica updates: all, or from ZeRO 1 on those that it owns. */
+static struct matrices matrices_updated(const struct scenario *scenario, const struct stage *stage,
+                                        enum parameter_class class)
+{
+    struct matrices all;
+    struct owned_matrices owned;
+
+    stage_matrices(scenario, stage, class, &all);
+    matrices_owned(&all, scenario->recipe.divided[HELD_STATES][class], &owned);
+    return owned.slowest;
+}
+
+void stage_exchange_matrices(const struct scenario *scenario, struct stage *stage)
+{
+    struct orthogonal_exchanges sum = {0};
+
+    for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++) {
+        struct matrices matrices = matrices_updated(scenario, stage, class);
+
+        for (size_t i = 0; i < matrices.count; i++) {
+            struct orthogonalization how = orthogonalization_of(scenario, &matrices.items[i]);
+            struct orthogonal_exchanges own = newton_schulz_exchanges(&matrices.items[i], &how);
+
+            sum.count += own.count;
+            sum.bytes += own.bytes;
+        }
+    }
+    stage->work[UPDATE].exchanges[EXCHANGE_MATRICES] = (int)sum.count;
+    stage->bytes[EXCHANGE_MATRICES] = sum.count > 0 ? sum.bytes / sum.count : 0;
+}
+
+/* Adds Muon's kernels for matrices of one class. The host's launches are left out, as in any update: costs.host_launch
+ * is what a kernel of a model's module takes the host. */
+static void update_matrices(const struct scenario *scenario, const struct kernel_costs *costs,
+                            const struct matrices *matrices, struct work_times *update)
+{
+    double traffic = scenario_parameter_bytes(scenario).matrix_traffic * matrices_elements(matrices);
+    struct cost cost = costs_traffic(costs, "update-matrices", CLASS_OTHER, traffic);
+
+    update->seconds += cost.seconds;
+    work_times_note(update, &cost);
+    for (size_t i = 0; i < matrices->count; i++) {
+        struct kernel kernels[MATRIX_PARTS * NEWTON_SCHULZ_KERNELS];
+        struct orthogonalization how = orthogonalization_of(scenario, &matrices->items[i]);
+        size_t count;
+
+        if (how.dtype == DTYPE_BF16 && costs->model.gpu && costs->model.gpu->peak.bf16 <= 0)
+            how.dtype = DTYPE_FP16;
+        count = newton_schulz_kernels(&matrices->items[i], &how, kernels);
+        for (size_t k = 0; k < count; k++) {
+            if (kernels[k].launches == 0)
+                continue;
+            cost = costs_kernel(costs, &kernels[k]);
+            update->seconds += cost.seconds;
+            work_times_note(update, &cost);
+        }
+    }
+}
+
+/* Elements that an element-wise optimizer updates: all, or those that are in no matrix. */
+static struct by_class elementwise(const struct scenario *scenario, const struct stage *stage)
+{
+    struct by_class elements = stage->trained;
+
+    for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++) {
+        struct matrices matrices;
+
+        stage_matrices(scenario, stage, class, &matrices);
+        elements.of[class] -= matrices_elements(&matrices);
+    }
+    return elements;
+}
+
 /* From ZeRO 1 on a replica updates only its share. Averaged weights are read, and written to the fp32 copy. */
 void stage_update(const struct scenario *scenario, const struct kernel_costs *costs, const struct stage *stage,
                   struct stage_times *times)
 {
     struct parameter_bytes each = scenario_parameter_bytes(scenario);
-    double share = recipe_share(&scenario->recipe, HELD_STATES, stage->trained);
+    double share = recipe_share(&scenario->recipe, HELD_STATES, elementwise(scenario, stage));
     struct cost update = costs_traffic(costs, "update", CLASS_ADAM, share * each.update_traffic);
     struct cost casts = kept_casts(&scenario->memory.precision, costs, stage);
     struct cost around = around_sums(scenario, costs, stage);
 
     times->update.seconds = update.seconds + casts.seconds + around.seconds;
+    for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++) {
+        struct matrices matrices = matrices_updated(scenario, stage, class);
+
+        if (matrices.count)
+            update_matrices(scenario, costs, &matrices, &times->update);
+    }
     work_times_note(&times->update, &update);
     work_times_note(&times->update, &around);
     work_times_note(&times->update, &casts);

@@ -25,5 +25,10 @@ struct loss_times stage_loss(const struct scenario *scenario, const struct kerne
  * weights after it, and of averaging weights; sets times->update and times->averaging. */
 void stage_update(const struct scenario *scenario, const struct kernel_costs *costs, const struct stage *stage,
                   struct stage_times *times);
+/* The matrices of the stage's blocks that Muon updates, of a class of parameters; none under other optimizers. */
+void stage_matrices(const struct scenario *scenario, const struct stage *stage, enum parameter_class class,
+                    struct matrices *matrices);
+/* Counts what the tensor group exchanges for them in an update, on the replica that owns most, and its bytes. */
+void stage_exchange_matrices(const struct scenario *scenario, struct stage *stage);
 
 #endif

@@ -1,10 +1,12 @@
 #include "stage/stage_memory.h"
+#include "stage/stage_kernels.h"
 
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/base.h"
+#include "kernels/newton_schulz.h"
 #include "model/model.h"
 #include "precision/precision.h"
 #include "scenario/recipe.h"
@@ -93,7 +95,27 @@ static double tensor_states(const struct optimizer_states *optimizer, double ele
     return bytes + (optimizer->factored ? 4 * (rows > 0 ? rows + elements / rows : elements) : 0);
 }
 
-struct by_class stage_states(const struct stage *stage, const struct scenario *scenario)
+/* Muon keeps one moment of a matrix where AdamW keeps two of other tensors. Owners have whole matrices. */
+static void add_momentum(struct stage *stage, const struct scenario *scenario, struct by_class *bytes)
+{
+    struct optimizer_states optimizer = precision_optimizer(&scenario->memory.precision);
+    double master = scenario_parameter_bytes(scenario).master;
+
+    for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++) {
+        int owners = scenario->recipe.divided[HELD_STATES][class];
+        struct matrices matrices;
+        struct owned_matrices owned;
+        double elements;
+
+        stage_matrices(scenario, stage, class, &matrices);
+        elements = matrices_elements(&matrices);
+        matrices_owned(&matrices, owners, &owned);
+        bytes->of[class] -= elements * (optimizer.full - optimizer.matrix);
+        stage->whole_matrices += (owned.elements - elements / owners) * (optimizer.matrix + master);
+    }
+}
+
+struct by_class stage_states(struct stage *stage, const struct scenario *scenario)
 {
     struct optimizer_states optimizer = precision_optimizer(&scenario->memory.precision);
     struct by_class bytes = {0};
@@ -107,6 +129,8 @@ struct by_class stage_states(const struct stage *stage, const struct scenario *s
     }
     for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++)
         bytes.of[class] += stage->trained.of[class] * scenario_parameter_bytes(scenario).master;
+    if (optimizer.matrix > 0)
+        add_momentum(stage, scenario, &bytes);
     return bytes;
 }
 

@@ -25,7 +25,7 @@ void stage_peaks_settle(const struct stage_peaks *peaks, struct stage *stage, co
 void stage_whole_layers(struct stage *stage, const struct scenario *scenario);
 
 /* stage.states. */
-struct by_class stage_states(const struct stage *stage, const struct scenario *scenario);
+struct by_class stage_states(struct stage *stage, const struct scenario *scenario);
 /* B of the older versions of its weights, which replicas hold whole (asynchronous schedules). */
 double stage_stashed(const struct stage *stage, const struct scenario *scenario);
 

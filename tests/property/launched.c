@@ -21,6 +21,7 @@ static const char *const choices[] = {
     "--data-parallel-sharding-strategy optim_grads_params", "--use-torch-fsdp2", "--zero-stage 1", "--bf16", "--fp16",
     "--fp8-format hybrid", "--fp8-recipe blockwise", "--fp8-param-gather", "--use-precision-aware-optimizer",
     "--main-params-dtype fp16", "--main-grads-dtype bf16", "--exp-avg-dtype bf16", "--optimizer sgd", "--optimizer lamb",
+    "--optimizer muon", "--optimizer dist_muon", "--muon-tp-mode distributed", "--muon-no-split-qkv",
     "--optimizer-cpu-offload", "--clip-grad 0", "--recompute-activations", "--recompute-granularity full",
     "--recompute-granularity selective", "--recompute-method block", "--recompute-num-layers 2",
     "--recompute-modules layernorm moe_act", "--checkpoint-activations", "--activations-checkpoint-method uniform",

@@ -255,6 +255,20 @@ static void adapters(void **state)
         }
 }
 
+/* No published row is of Muon: a prediction of it is held against first errors, as of unlike work. */
+static void optimizers(void **state)
+{
+    struct evidence evidence = evidence_of_whole(arena_printf(&arena, "a" KIND SIZES "\t50\t300\t\t\tmegatron\t\t\n"));
+    struct likeness likeness = mine;
+
+    (void)state;
+    assert_true(evidence_expect(&evidence, &likeness, NULL).error == 0.05);
+    assert_null(strstr(evidence_nearest(&arena, &evidence, &likeness), "the optimizer is"));
+    snprintf(likeness.optimizer, sizeof likeness.optimizer, "muon");
+    assert_true(evidence_expect(&evidence, &likeness, NULL).error == 0.3);
+    assert_non_null(strstr(evidence_nearest(&arena, &evidence, &likeness), "the optimizer is element-wise, not muon"));
+}
+
 /* Of another software ratios count with the first errors. */
 static void first_ratios(void **state)
 {
@@ -290,7 +304,7 @@ int main(void)
         cmocka_unit_test(all_equal), cmocka_unit_test(quantiles), cmocka_unit_test(longer),
         cmocka_unit_test(first_errors), cmocka_unit_test(still_alike), cmocka_unit_test(weights),
         cmocka_unit_test(ratios), cmocka_unit_test(dispatched), cmocka_unit_test(unsure), cmocka_unit_test(runtimes),
-        cmocka_unit_test(sheets), cmocka_unit_test(adapters), cmocka_unit_test(first_ratios),
+        cmocka_unit_test(sheets), cmocka_unit_test(adapters), cmocka_unit_test(optimizers), cmocka_unit_test(first_ratios),
         cmocka_unit_test(names_nearest),
     };
 
