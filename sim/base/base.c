@@ -247,10 +247,10 @@ const char *nearest(const char *word, const char *(*candidate)(size_t i, const v
     /* A word that differs in every letter is another word, not a misspelt one. */
     limit = smaller(limit, (int)length - 1);
     for (size_t i = 0; (name = candidate(i, context)); i++) {
-        size_t n = strlen(name);
+        size_t n = strlen(name), apart = n > length ? n - length : length - n;
         int distance;
 
-        if (n > NEAREST_MAX)
+        if (n > NEAREST_MAX || (int)apart > limit)       /* each letter that is missing is an edit */
             continue;
         distance = edits(word, length, name, n);
         if (distance <= limit) {

@@ -224,7 +224,7 @@ static int sort_one(struct imported *m, struct launch_argument *argument, const 
         return 0;
     }
     if (!row) {
-        meant = nearest(argument->name, row_name, m);
+        meant = m->err->count < ERROR_MAX ? nearest(argument->name, row_name, m) : NULL;
         text_clip(argument->name, shown, sizeof shown);
         return meant ? error_add(m->err, EXIT_INPUT, argument->loc, "unknown %s '%s%s'; did you mean '%s%s'?",
                                  noun(m), dashes, shown, dashes, meant) :
