@@ -191,6 +191,29 @@ static int check_replicated(const struct scenario *scenario, struct error *err)
     return rc;
 }
 
+/* DataParallel sends the model, and whole micro-batches, to its replicas at every forward. */
+static int check_copies(const struct scenario *scenario, struct error *err)
+{
+    const struct schedule *schedule = scenario_schedule(scenario);
+    const struct memory_spec *memory = &scenario->memory;
+    int slices = schedule->slices ? schedule->slices(scenario->parallelism.options) : 1, rc = 0;
+    const char *key = memory->recompute.mode == RECOMPUTE_OPTIMAL ? "recompute" : "offload";
+
+    if (scenario->parallelism.data_parallel != DATA_PARALLEL_REPLICATED)
+        return 0;
+    if (scenario_by_layers(scenario))
+        rc = error_clash(err, node_loc(memory->node, key), "memory: %s: does not go with data_parallel: dataparallel, whose "
+                         "replicas are copied anew for every forward",
+                         memory->recompute.mode == RECOMPUTE_OPTIMAL ? "recompute: optimal" : key);
+    if (memory->lora)
+        rc = error_clash(err, node_loc(memory->node, "lora"), "memory: lora: does not go with data_parallel: dataparallel, "
+                         "whose replicas are copies of trained weights; try ddp");
+    if (slices > 1)
+        rc = error_clash(err, STRATEGY_LOC(scenario, "slices"), "strategy: slices: %d does not go with the rest: "
+                         "'data_parallel: dataparallel' sends whole micro-batches from GPU 0", slices);
+    return rc;
+}
+
 /* Local SGD (Lin et al. 2020, "Don't use large mini-batches, use local SGD"): whole replicas that go their own way. */
 static int check_local_steps(const struct scenario *scenario, struct error *err)
 {
@@ -271,7 +294,7 @@ static int check_opportunism(const struct scenario *scenario, struct error *err)
 
 int data_parallel_check(struct scenario *scenario, struct error *err)
 {
-    static scenario_rule *const rules[] = {check_sharing, check_scatter, check_replicated, check_local_steps,
+    static scenario_rule *const rules[] = {check_sharing, check_scatter, check_replicated, check_copies, check_local_steps,
                                           check_opportunism};
     int rc = compression_resolve(scenario, err);
 

@@ -244,9 +244,6 @@ static int check_by_layers(const struct scenario *scenario, struct error *err)
                          "memory: offload: activations, tensors and weights do not go with context or expert degrees, "
                          "whose GPUs meet in every layer and would wait for one another's copies; expected both 1, or "
                          "the optimizer alone");
-    if (scenario->parallelism.data_parallel == DATA_PARALLEL_REPLICATED)
-        rc = error_clash(err, loc, "memory: %s: does not go with data_parallel: dataparallel, whose replicas "
-                         "are copied anew for every forward", what);
     if (memory->logits == LOGITS_HELD)
         rc = error_clash(err, loc, "memory: %s: plans each layer's memory and knows of no logits that "
                          "outlive theirs; expected 'logits: freed'", what);
@@ -390,8 +387,5 @@ int scenario_check_memory(const struct scenario *scenario, struct error *err)
     if (precision_optimizer(&memory->precision).factored && shape && shape->experts)
         rc = error_clash(err, node_loc(memory->node, "optimizer"),
                          "memory: optimizer: adafactor does not know how experts' matrices are stacked; try adam");
-    if (memory->lora && scenario->parallelism.data_parallel == DATA_PARALLEL_REPLICATED)
-        rc = error_clash(err, lora, "memory: lora: does not go with data_parallel: dataparallel, whose replicas are copies of "
-                         "trained weights; try ddp");
     return rc;
 }

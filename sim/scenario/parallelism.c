@@ -362,7 +362,6 @@ int slices_check(const struct scenario *scenario, struct error *err)
         {mode != RECOMPUTE_NONE && mode != RECOMPUTE_SELECTIVE, "a recomputed slice would need keys and values of slices "
          "that are recomputed after it; expected 'memory: {recompute: none}' or 'selective'"},
         {scenario_by_layers(scenario), "'offload' goes layer by layer through whole micro-batches"},
-        {spec->data_parallel == DATA_PARALLEL_REPLICATED, "'data_parallel: dataparallel' sends whole micro-batches from GPU 0"},
     };
     int rc = 0;
 
