@@ -64,7 +64,7 @@ static const char *legend_text(const struct chart *chart, const struct gantt_sta
         text = joined(chart, text, "at the foot of a work: its share that is communication");
     text = joined(chart, text, lanes_text(chart, stack));
     if (is_there(stack, MARK_STRAGGLER))
-        text = joined(chart, text, "×: a straggler, whose kernels take so many times as long");
+        text = joined(chart, text, "×: a straggler, with the factor by which its kernels take longer");
     if (is_there(stack, MARK_STEADY))
         text = joined(chart, text, "the iteration is the mean of those in the steady state");
     return text;

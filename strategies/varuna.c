@@ -109,7 +109,7 @@ static int check(const struct plan *plan, struct loc loc, struct error *err)
     if (!chosen || chosen->runtime != STATIC || !chosen->in_flight)
         return 0;
     return error_clash(err, loc, "strategy: in_flight: has no effect here: it bounds what 'runtime: "
-                       "opportunistic' does; expected that beside it, or leave it out");
+                       "opportunistic' does; expected that too, or leave it out");
 }
 
 static int ideal_in_flight(const struct plan *plan, int rank)

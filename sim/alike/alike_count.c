@@ -77,7 +77,7 @@ int alike_check(const struct alike *alike, const struct scenario *scenario, bool
     enum { MOST = 1 << 26 };
     double work = alike->works * alike->replicas, messages = whole && !alike->measured ? alike->messages : 0;
     const char *fewer = work <= MOST && scenario->simulation.collectives == COLLECTIVES_AUTO ?
-                            "'collectives: measured' needs fewer, blind to what else is on the links of an all-reduce" :
+                            "'collectives: measured' needs fewer, but ignores other traffic on the links of an all-reduce" :
                             "'collectives: auto' and 'fold: auto' need the fewest";
 
     if (work + messages <= MOST)

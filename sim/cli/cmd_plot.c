@@ -308,7 +308,7 @@ const struct command cmd_plot = {
     .usage = "CHART DIR... [--format png|svg|pdf] [-o FILE|FOLDER] [--ranks LIST | --replica R] [--from T] [--to T]\n"
              "       [--x KEY] [--y KEY] [--by KEY] [--where EXPRESSION] [--title TEXT] [--labels A,B,..]\n"
              "       [--size WxH] [--style paper|slide]",
-    .brief = "Draws a chart of result files through gnuplot; its script and data stay beside it.",
+    .brief = "Draws a chart of result files through gnuplot; its script and data stay next to it.",
     .examples = "  dtsim run scenario.yaml -o out && dtsim plot gantt out\n"
                 "  dtsim plot gantt out --ranks 0,4-7 --from '10 ms' --to '20 ms'\n"
                 "  dtsim plot gantt gpipe 1f1b zb-h1 -o schedules.svg\n"

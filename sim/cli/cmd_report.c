@@ -152,7 +152,7 @@ const struct command cmd_report = {
     .options = "  DIR           the folder of a 'dtsim run -o' or a 'dtsim train -o'\n"
                "  STORE         the folder of a 'dtsim sweep -o' or 'dtsim plan -o'\n"
                "  VALIDATED     a file of 'dtsim validate --json': predicted against measured, by table and software\n"
-               "  -o FILE       the page. Default: report.html in the folder, or beside the file\n"
+               "  -o FILE       the page. Default: report.html in the folder, or next to the file\n"
                "  --ranks LIST  the spans of these ranks alone, such as 0-7,12; the page of a long run is smaller then\n"
                "  --no-what-if  neither critical path nor what would gain how much, for which the scenario is simulated\n"
                "                again, about twenty times, as by 'dtsim explain DIR'\n"

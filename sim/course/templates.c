@@ -204,7 +204,7 @@ int shapes_add_templates(struct making *making, struct error *err)
     templates.most = templates.most < making->micro_batches ? templates.most : making->micro_batches;
     if ((double)(templates.most + 1) * templates.count > MOST_SHAPES * 100.0)
         rc = error_add(err, EXIT_INFEASIBLE, making->scenario->train->node->loc,
-                       "train: elastic: %d templates beside up to %d replicas are too many; expected fewer numbers of "
+                       "train: elastic: %d templates with up to %d replicas are too many; expected fewer numbers of "
                        "stages ('pipeline')",
                        templates.count, templates.most);
     if (rc)

@@ -202,7 +202,7 @@ static void check_missing(struct reading *reading)
                 node_get(reading->with, needed[i]))
                 continue;
             error_add(reading->err, EXIT_INPUT, reading->file->loc, "hf_config: missing key '%s' (model_type %s); "
-                      "expected it, or 'with: {%s: ...}' beside hf_config", rule->key,
+                      "expected it, or 'with: {%s: ...}' next to hf_config", rule->key,
                       text_of(node_get(reading->file, "model_type")) ? text_of(node_get(reading->file, "model_type")) :
                                                                        reading->family->types, needed[i]);
         }

@@ -289,8 +289,8 @@ static int infeasible(struct sharing *sharing, const struct chunk_choices *choic
     if (progress_check(scenario->progress, err))
         return -1;
     return error_infeasible(err, ERROR_MEMORY, loc,
-                            "memory: rank %d has %s for the activations in flight (micro-batches: %d), beside "
-                            "all else that it holds; the least that a plan was found for is about %s",
+                            "memory: rank %d has %s for the activations in flight (micro-batches: %d), in "
+                            "addition to all else that it holds; the least that a plan was found for is about %s",
                             sharing->rank, have, sharing->flying,
                             unit_format_short(UNIT_BYTES, high, need, sizeof need));
 }

@@ -71,7 +71,7 @@ int recorded_ns(const struct tsv *tsv, int column, int64_t *ns, struct error *er
     if (tsv_number(tsv, column, &seconds, err))
         return -1;
     if (!(fabs(seconds) < 9e9))
-        return error_add(err, EXIT_INPUT, tsv_loc(tsv, column), "%g s is longer than can be said in ns; expected less "
+        return error_add(err, EXIT_INPUT, tsv_loc(tsv, column), "%g s is too long to be written in ns; expected less "
                          "than 9e9 s", seconds);
     *ns = seconds < 0 ? -1 : (int64_t)(seconds * 1e9 + 0.5);
     return 0;

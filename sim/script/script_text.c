@@ -101,7 +101,7 @@ static void print_step(const struct rows *rows, const struct script *script, con
 void script_print(const struct rows *rows, const struct script *script, const struct labels *labels,
                   const struct step *const *order, size_t count, FILE *out)
 {
-    fprintf(out, "# steps: %zu, %s\n# step  replica.rank  what; the labels that it waits for; those that it gives\n", count,
+    fprintf(out, "# steps: %zu, %s\n# step  replica.rank  what; the labels that it waits for; the labels that it gives\n", count,
             order ? "as they are lowered, shared ones once" : "row by row");
     for (size_t i = 0; i < count; i++)
         print_step(rows, script, labels, order ? order[i] : &script->steps.items[i], out);

@@ -173,7 +173,7 @@ int split_blocks(struct arena *arena, const struct scenario *scenario, const str
         return error_add(err, EXIT_INFEASIBLE, node_loc(spec->node, "pipeline"),
                          "strategy: pipeline: %zu stages%s for a model of %zu layers; expected at most one a layer%s",
                          nstages, nstages > (size_t)plan->stages ? product : "", blocks,
-                         first || last ? ", and two beside them" : "");
+                         first || last ? ", and two more for input and output" : "");
     *begins = ARENA_ARRAY(arena, size_t, nstages + 1);
     if (costs && !spec->split.count && blocks >= nstages) {
         split_by_costs(arena, plan, layers, costs, count, nstages, *begins);

@@ -175,7 +175,7 @@ static void with_fills(void **state)
 
     (void)state;
     refused_config(config, "1:1: hf_config: missing key 'num_hidden_layers' (model_type deepseek_v2); expected it, or "
-                   "'with: {layers: ...}' beside hf_config");
+                   "'with: {layers: ...}' next to hf_config");
     write_config(config);
     model = load_good(arena_printf(&arena, "{hf_config: %s, with: {layers: 2, experts_per_token: 6}}", path));
     assert_int_equal(model.transformer->layers, 2);

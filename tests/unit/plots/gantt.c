@@ -119,7 +119,7 @@ static void stacked_runs(void **state)
     static const char *const lines[] = {
         "name = \"2 runs on one time axis\"", "begin = 0\nend = 9\n", "\"a: iteration 6.5 s, bubble 25.0 %\"",
         "\"b: iteration 9 s, bubble 25.0 %\"", "to 6.5*unit, ", "to 9*unit, ", "\"rank 1 (S1) ×1.5\"",
-        "×: a straggler, whose kernels take so many times as long", "set arrow from 2*unit, ",
+        "×: a straggler, with the factor by which its kernels take longer", "set arrow from 2*unit, ",
         "\"steady state\" at 5*unit",
         "lanes below a rank, downwards: send-next", "at the foot of a work: its share that is communication",
     };

@@ -72,7 +72,7 @@ static const struct { const char *result, *spans, *groups, *expected; } bad[] = 
     {RESULT, "rank\tstage\n", GROUPS, "no column 'id'"},
     {RESULT, HEADER "0\t0\tforward\tF0\t0\t-1\t1\tcompute\t0\t0\t1\t0\t\t\t\t\t\n", GROUPS, "starts before 0"},
     {RESULT, HEADER "0\t0\tforward\tF0\t0\tnan\t1\tcompute\t0\t0\t1\t0\t\t\t\t\t\n", GROUPS, "'nan' is not a number"},
-    {RESULT, HEADER "0\t0\tforward\tF0\t0\t1\t1e10\tcompute\t0\t0\t1\t0\t\t\t\t\t\n", GROUPS, "longer than can be said"},
+    {RESULT, HEADER "0\t0\tforward\tF0\t0\t1\t1e10\tcompute\t0\t0\t1\t0\t\t\t\t\t\n", GROUPS, "too long to be written in ns"},
     {RESULT, HEADER "0\t0\tforward\tF0\t0\t2\t1\tcompute\t0\t0\t1\t0\t\t\t\t\t\n", GROUPS, "ends before it starts"},
     {RESULT, HEADER "0\t0\tforward\tF0\t0\t0\t1\tcompute\t2\t0\t1\t0\t\t\t\t\t\n", GROUPS, "2 s of communication in a span of 1 s"},
     {RESULT, HEADER "0\t0\tforward\tF0\t0\t0\t1\t\t0\t0\t1\t0\t\t\t\t\t\n", GROUPS, "a span without lane"},
