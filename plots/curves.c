@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+
 enum {
     MOST_SERIES = 24, COLOURS = 6,   /* with five marks, all different */
     WIDTH = 840, LEFT = 84, RIGHT = 22, HIGH = 340,      /* pixels; of a panel: HIGH, or the next two */
@@ -148,7 +150,7 @@ static void write_tics(const struct chart *chart, const struct curves *curves, d
     }
     if (!whole)
         return;
-    qsort(x, count, sizeof *x, compare_numbers);
+    array_sort(x, count, sizeof *x, compare_numbers);
     fputs("set xtics ()\n", chart->script);
     for (size_t i = 0; i < count; i++) {
         double place = curves->log_x ? log(x[i] / from) / log(to / from) : (x[i] - from) / (to - from);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+
 enum { NARROWEST = 840, WIDEST = 1200, SLOT_PIXELS = 15 };
 
 struct gantt_heights gantt_heights(const struct gantt_stack *stack)
@@ -36,7 +38,7 @@ static double quantile(const struct gantt_stack *stack, double share)
                 *GROW(&times) = gantt->boxes.items[i].end - gantt->boxes.items[i].start;
     }
     if (times.count) {
-        qsort(times.items, times.count, sizeof *times.items, compare);
+        array_sort(times.items, times.count, sizeof *times.items, compare);
         found = times.items[(size_t)(share * (double)(times.count - 1))];
     }
     free(times.items);

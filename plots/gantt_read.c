@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "gantt.h"
+#include "base/base.h"
 #include "files/tsv.h"
 
 enum { MOST_LANES = 1000 };
@@ -109,8 +110,7 @@ static void shade(struct gantt *gantt, size_t first, size_t last)
         if (k == stages.count)
             *GROW(&stages) = latest;
     }
-    if (stages.count > 1)
-        qsort(stages.items, stages.count, sizeof *stages.items, by_number);
+    array_sort(stages.items, stages.count, sizeof *stages.items, by_number);
     for (size_t i = first; i < last && stages.count > 1; i++) {
         struct box *box = &gantt->boxes.items[i];
         size_t k = 0;
@@ -148,7 +148,7 @@ int gantt_read(struct gantt *gantt, const struct chart *chart, int run, struct t
         return -1;
     if (rows == 0)
         return error_add(err, EXIT_INPUT, tsv->loc, "no spans: nothing to draw");
-    qsort(gantt->boxes.items, gantt->boxes.count, sizeof *gantt->boxes.items, compare);
+    array_sort(gantt->boxes.items, gantt->boxes.count, sizeof *gantt->boxes.items, compare);
     for (size_t i = 0, next; i < gantt->boxes.count; i = next) {
         for (next = i; next < gantt->boxes.count && gantt->boxes.items[next].rank == gantt->boxes.items[i].rank; next++)
             ;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "files/tsv.h"
 
 enum { WORST = 8, ROW = 20 };        /* links of a class that have a bar of their own; pixels of a bar */
@@ -233,7 +234,7 @@ int links_draw(struct chart *chart)
                  read_links(chart->arena, &links, chart->runs, &tsv, chart->err) || chart_open(chart);
 
     if (!failed) {
-        qsort(links.items, links.count, sizeof *links.items, compare);
+        array_sort(links.items, links.count, sizeof *links.items, compare);
         gather(chart->arena, &links);
         write_script(chart, &links);
     }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "base/units.h"
 #include "files/json.h"
 
@@ -111,7 +112,7 @@ int row_axis_read(const struct chart *chart, const char *key, struct row_axis *a
         values[axis->count++] = (struct ordered){json_label(chart->arena, value), NAN, value};
     }
     find_sizes(values, axis->count);
-    qsort(values, (size_t)axis->count, sizeof *values, compare_ordered);
+    array_sort(values, (size_t)axis->count, sizeof *values, compare_ordered);
     for (int i = 0; i < axis->count; i++) {
         axis->texts[i] = values[i].text;
         axis->longest = (int)fmax(axis->longest, (double)strlen(values[i].text));

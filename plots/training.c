@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "base/units.h"
 #include "files/tsv.h"
 
@@ -258,7 +259,7 @@ int training_draw(struct chart *chart)
     chart->runs = &headline;
     failed = failed || read_losses(&training, chart) || read_progress(&training, chart) || chart_open(chart);
     if (!failed) {
-        qsort(training.losses, (size_t)training.nlosses, sizeof *training.losses, compare);
+        array_sort(training.losses, (size_t)training.nlosses, sizeof *training.losses, compare);
         write_data(chart, &training);
         write_script(chart, &training);
     }

@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 
+#include "base/base.h"
+
 enum { F_DOWN, F_UP, I_DOWN, I_UP, W, W_UP, TYPES, IDLE = TYPES };
 enum { INTERVAL = 6 };
 
@@ -35,8 +37,7 @@ static struct steps in_order(const struct lane *lanes, int first, int last)
         for (int type = 0; type < TYPES; type++)
             for (int mb = 0; mb < lanes[rank].slots[type].count; mb++)
                 *GROW(&steps) = (struct step){lanes[rank].slots[type].at[mb], rank, type, mb};
-    if (steps.count)
-        qsort(steps.items, steps.count, sizeof *steps.items, by_time);
+    array_sort(steps.items, steps.count, sizeof *steps.items, by_time);
     return steps;
 }
 

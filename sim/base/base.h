@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -167,6 +168,18 @@ char *xvprintf(const char *format, va_list args) __attribute__((format(printf, 1
 /* A stream into memory (open_memstream), and its end, after which the text is whole; the caller frees it. */
 FILE *text_open(char **text, size_t *size);
 void text_close(FILE *out, char *const *text);
+
+/* qsort and bsearch of arrays that may be empty: the C library's take no NULL. */
+static inline void array_sort(void *items, size_t count, size_t size, int (*compare)(const void *, const void *))
+{
+    if (count > 1)
+        qsort(items, count, size, compare);
+}
+static inline void *array_find(const void *key, const void *items, size_t count, size_t size,
+                               int (*compare)(const void *, const void *))
+{
+    return count ? bsearch(key, items, count, size, compare) : NULL;
+}
 
 /* A growable array is a struct with three members: TYPE *items; size_t count, capacity. Zero-initialise.
  * GROW adds one item and gives its address: *GROW(&list) = item. */

@@ -118,7 +118,7 @@ static int compare(const void *a, const void *b)
 
 double sorted_median(double *values, size_t count)
 {
-    qsort(values, count, sizeof *values, compare);
+    array_sort(values, count, sizeof *values, compare);
     return (values[(count - 1) / 2] + values[count / 2]) / 2;
 }
 
@@ -294,8 +294,7 @@ int calibrate(struct arena *arena, const struct samples *samples, struct calibra
 
     *calibration = (struct calibration){.sms = samples->sms, .attention = samples->attention};
     make_groups(calibration, samples);
-    if (groups->count)
-        qsort(groups->items, groups->count, sizeof *groups->items, compare_groups);
+    array_sort(groups->items, groups->count, sizeof *groups->items, compare_groups);
     groups_merge(groups);
     for (size_t i = 0; i < groups->count; i++) {
         groups->items[i].left_out = !fit_group(&groups->items[i], samples->sms);

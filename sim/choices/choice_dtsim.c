@@ -153,8 +153,7 @@ static void try_splits(struct space *space, struct candidate *best)
 {
     size_t tried = 0;
 
-    if (space->list.count)
-        qsort(space->list.items, space->list.count, sizeof *space->list.items, by_seconds);
+    array_sort(space->list.items, space->list.count, sizeof *space->list.items, by_seconds);
     for (size_t i = 0; i < space->list.count && tried < SPLIT; i++) {
         struct candidate candidate = space->list.items[i];
 
@@ -190,8 +189,7 @@ int choose_dtsim(struct planner_choices *choices, const struct profiled *profile
 
     (void)err;
     find_candidates(&space);
-    if (space.list.count)
-        qsort(space.list.items, space.list.count, sizeof *space.list.items, by_bound);
+    array_sort(space.list.items, space.list.count, sizeof *space.list.items, by_bound);
     for (size_t w = 0; w < COUNT(ways); w++)
         try_way(&space, w, &best);
     try_splits(&space, &best);

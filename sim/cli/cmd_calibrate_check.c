@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "base/text.h"
 #include "calibrate/calibrate.h"
 #include "cli/cmd_calibrate.h"
@@ -146,7 +147,7 @@ static void print_table(const struct profile *profile, const struct samples *sam
     printf(", %d SMs\n", samples->sms);
     printf("%-33s %-9s %7s %9s %9s %9s %9s %9s\n", "kernel", "format", "samples", "mean", "median", "max", "bias",
            "extrapol.");
-    qsort(rows, count, sizeof *rows, compare_rows);
+    array_sort(rows, count, sizeof *rows, compare_rows);
     for (size_t i = 0, n; i < count; i += n) {
         for (n = 1; i + n < count && compare_rows(&rows[i], &rows[i + n]) == 0; n++)
             ;

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "base/text.h"
 #include "cli/help.h"
 #include "cli/plan_print.h"
@@ -112,7 +113,7 @@ const char **help_topics(struct arena *arena, struct error *err)
     size_t count = 0;
 
     add_all(arena, &topics, err);
-    qsort(topics.items, topics.count, sizeof *topics.items, compare_names);
+    array_sort(topics.items, topics.count, sizeof *topics.items, compare_names);
     names = ARENA_ARRAY(arena, const char *, topics.count + 1);
     for (size_t i = 0; i < topics.count; i++)
         if (!count || strcmp(names[count - 1], topics.items[i]))

@@ -1,5 +1,6 @@
 #include "collective/measure.h"
 
+#include "base/base.h"
 #include "base/progress.h"
 
 #include <math.h>
@@ -146,7 +147,7 @@ static void merge_pairs(struct pairs *pairs)
 
     if (!pairs->count)
         return;
-    qsort(pairs->items, pairs->count, sizeof *pairs->items, by_pair);
+    array_sort(pairs->items, pairs->count, sizeof *pairs->items, by_pair);
     for (size_t i = 1; i < pairs->count; i++) {
         struct pair *last = &pairs->items[kept], next = pairs->items[i];
 

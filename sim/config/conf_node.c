@@ -296,12 +296,11 @@ int node_settle(struct arena *arena, struct node *mapping, const struct node *me
     entries_add(&entries, mapping);
     if (merge)
         result = entries_merge(&entries, merge, err);
-    if (entries.count)
-        qsort(entries.items, entries.count, sizeof *entries.items, entry_by_key);
+    array_sort(entries.items, entries.count, sizeof *entries.items, entry_by_key);
     if (entries_unique(&entries, own, err))
         result = -1;
     if (merge && !result && entries.count) {
-        qsort(entries.items, entries.count, sizeof *entries.items, entry_by_rank);
+        array_sort(entries.items, entries.count, sizeof *entries.items, entry_by_rank);
         for (size_t i = own; i < entries.count; i++)
             node_push(arena, mapping, entries.items[i].key, entries.items[i].key_loc, entries.items[i].value);
     }

@@ -200,7 +200,7 @@ static void sort_ids(struct dispatcher_ids *ids)
     enum { FEW = 8 };
 
     if (ids->count > FEW) {
-        qsort(ids->items, ids->count, sizeof *ids->items, by_id);
+        array_sort(ids->items, ids->count, sizeof *ids->items, by_id);
         return;
     }
     for (size_t i = 1; i < ids->count; i++) {

@@ -184,8 +184,8 @@ const struct choice *program_choice(const struct program *program, uint32_t id)
 {
     const struct choices *choices = &program->choices;
 
-    return choices->count ? bsearch(&(struct choice){.op = id}, choices->items, choices->count, sizeof *choices->items,
-                                    by_operation) : NULL;
+    return array_find(&(struct choice){.op = id}, choices->items, choices->count, sizeof *choices->items,
+                      by_operation);
 }
 
 static void *copy_of(const void *items, size_t count, size_t size)

@@ -18,7 +18,7 @@ static void print_ids(const uint32_t *ids, size_t count, FILE *out)
     uint32_t *sorted = xcalloc(count, sizeof *sorted);
 
     memcpy(sorted, ids, count * sizeof *sorted);
-    qsort(sorted, count, sizeof *sorted, by_id);
+    array_sort(sorted, count, sizeof *sorted, by_id);
     for (size_t i = 0, end; i < count; i = end) {
         for (end = i + 1; end < count && sorted[end] <= sorted[end - 1] + 1; end++)
             ;

@@ -68,7 +68,7 @@ static struct position *find_positions(const struct exchanges *exchanges, enum g
         position->group = group_of(&scenario_groups(scenario, position->rank)->of[kind], position->replica);
         position->place = by_gpu ? scenario_gpu(scenario, 0, position->replica, position->rank) : i;
     }
-    qsort(positions, (size_t)all, sizeof *positions, by_place);
+    array_sort(positions, (size_t)all, sizeof *positions, by_place);
     return positions;
 }
 

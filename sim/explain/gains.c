@@ -280,6 +280,6 @@ int gains_init(struct gains *gains, struct arena *arena, const struct run *run, 
         if (!isnan(gain.time))
             gains->items[gains->count++] = gain;
     }
-    qsort(gains->items, gains->count, sizeof *gains->items, by_time);
+    array_sort(gains->items, gains->count, sizeof *gains->items, by_time);
     return err->system ? -1 : 0;
 }

@@ -101,8 +101,7 @@ void idle_init(struct idle *idle, const struct run *run)
                 .cause = (enum idle_cause)(i / each % IDLE_CAUSE_COUNT), .bubble = collector.sums[i][0],
                 .exposed = collector.sums[i][1],
             };
-    if (idle->count)
-        qsort(idle->items, idle->count, sizeof *idle->items, by_rank_and_length);
+    array_sort(idle->items, idle->count, sizeof *idle->items, by_rank_and_length);
     free(collector.sums);
 }
 

@@ -120,7 +120,7 @@ const char **data_names(struct arena *arena, const char *folder, struct error *e
         names = ARENA_ARRAY(arena, const char *, files.count + 1);
         for (size_t i = 0; i < files.count; i++)
             names[i] = data_stem(arena, files.items[i]);
-        qsort(names, files.count, sizeof *names, compare_names);
+        array_sort(names, files.count, sizeof *names, compare_names);
         for (size_t i = 0; i < files.count; i++)
             if (!count || strcmp(names[count - 1], names[i]))
                 names[count++] = names[i];

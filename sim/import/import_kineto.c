@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "base/text.h"
 #include "files/json_stream.h"
 #include "import/kineto_ops.h"
@@ -228,17 +229,12 @@ static int by_row(const void *a, const void *b)
     return order ? order : x->us < y->us ? -1 : x->us > y->us;
 }
 
-static void *find(void *key, void *items, size_t count, size_t size, int (*compare)(const void *, const void *))
-{
-    return count ? bsearch(key, items, count, size, compare) : NULL;
-}
-
 /* Counts a kernel that belongs to no operation of a sample: under its operation's name or, where none was recorded, its
  * own. An operation that lacks its shape has been counted already. */
 static void leave_kernel_out(struct reader *reader, const struct execution *kernel, json_int_t id)
 {
-    const struct other *other = find(&(struct other){.id = id}, reader->others.items, reader->others.count,
-                                     sizeof *other, by_other);
+    const struct other *other = array_find(&(struct other){.id = id}, reader->others.items, reader->others.count,
+                                           sizeof *other, by_other);
 
     if (other)
         remark_add(&reader->left, other->name, other->why, other->why == not_known, kernel->us);
@@ -246,24 +242,18 @@ static void leave_kernel_out(struct reader *reader, const struct execution *kern
         remark_add(&reader->left, kernel->name, "no operation was recorded for this kernel", 1, kernel->us);
 }
 
-static void sort(void *items, size_t count, size_t size, int (*compare)(const void *, const void *))
-{
-    if (count)
-        qsort(items, count, size, compare);
-}
-
 /* Gives each operation the time of its kernels. */
 static void join(struct reader *reader)
 {
-    sort(reader->ops.items, reader->ops.count, sizeof *reader->ops.items, by_op);
-    sort(reader->others.items, reader->others.count, sizeof *reader->others.items, by_other);
-    sort(reader->launches.items, reader->launches.count, sizeof *reader->launches.items, by_correlation);
+    array_sort(reader->ops.items, reader->ops.count, sizeof *reader->ops.items, by_op);
+    array_sort(reader->others.items, reader->others.count, sizeof *reader->others.items, by_other);
+    array_sort(reader->launches.items, reader->launches.count, sizeof *reader->launches.items, by_correlation);
     for (size_t i = 0; i < reader->kernels.count; i++) {
         struct execution *kernel = &reader->kernels.items[i];
-        struct launch *launch = find(&(struct launch){.correlation = kernel->correlation}, reader->launches.items,
-                                     reader->launches.count, sizeof *launch, by_correlation);
+        struct launch *launch = array_find(&(struct launch){.correlation = kernel->correlation}, reader->launches.items,
+                                           reader->launches.count, sizeof *launch, by_correlation);
         struct op key = {.id = kernel->id != no_id ? kernel->id : launch ? launch->id : no_id};
-        struct op *op = find(&key, reader->ops.items, reader->ops.count, sizeof *op, by_op);
+        struct op *op = array_find(&key, reader->ops.items, reader->ops.count, sizeof *op, by_op);
 
         reader->us.all += kernel->us;
         if (!op) {
@@ -328,7 +318,7 @@ static void write_rows(struct reader *reader, FILE *out)
 {
     const struct measured *rows = reader->rows.items, *end = rows + reader->rows.count;
 
-    qsort(reader->rows.items, reader->rows.count, sizeof *rows, by_row);
+    array_sort(reader->rows.items, reader->rows.count, sizeof *rows, by_row);
     for (const struct measured *row = rows, *next; row < end; row = next) {
         for (next = row + 1; next < end && !strcmp(next->cells, row->cells);)
             next++;

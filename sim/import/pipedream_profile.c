@@ -208,7 +208,7 @@ static int by_id(const void *a, const void *b)
 static struct vertex *find(struct reader *reader, const char *id, struct loc loc)
 {
     struct vertex key = {.id = id};
-    struct vertex *found = bsearch(&key, reader->vertices.items, reader->vertices.count, sizeof key, by_id);
+    struct vertex *found = array_find(&key, reader->vertices.items, reader->vertices.count, sizeof key, by_id);
     char shown[CLIP_SIZE];
 
     if (!found)
@@ -224,7 +224,7 @@ static int connect(struct reader *reader)
     char shown[CLIP_SIZE];
     int status = 0;
 
-    qsort(all, reader->vertices.count, sizeof *all, by_id);
+    array_sort(all, reader->vertices.count, sizeof *all, by_id);
     for (size_t i = 1; i < reader->vertices.count; i++)
         if (!by_id(&all[i - 1], &all[i])) {
             struct loc first = all[i - 1].loc, again = all[i].loc;

@@ -67,7 +67,7 @@ void remarks_sort(struct remarks *remarks)
 {
     if (!remarks->count)
         return;
-    qsort(remarks->items, remarks->count, sizeof *remarks->items, by_time);
+    array_sort(remarks->items, remarks->count, sizeof *remarks->items, by_time);
     memset(remarks->slots.items, 0, remarks->slots.count * sizeof *remarks->slots.items);
     for (size_t i = 0; i < remarks->count; i++)
         *slot_of(remarks, remarks->items[i].name, remarks->items[i].why) = (uint32_t)i + 1;

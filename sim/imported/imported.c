@@ -2,6 +2,7 @@
  * argument. */
 #include "imported/imported.h"
 
+#include "base/base.h"
 #include "base/text.h"
 
 #include <stdarg.h>
@@ -90,8 +91,7 @@ static int by_place(const void *a, const void *b)
 
 static void print_warnings(const struct launch *launch, FILE *notes)
 {
-    if (launch->warnings.count)
-        qsort(launch->warnings.items, launch->warnings.count, sizeof *launch->warnings.items, by_place);
+    array_sort(launch->warnings.items, launch->warnings.count, sizeof *launch->warnings.items, by_place);
     for (size_t i = 0; i < launch->warnings.count; i++) {
         const struct launch_warning *warning = &launch->warnings.items[i];
 

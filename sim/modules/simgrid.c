@@ -255,7 +255,7 @@ static struct platform_pair *used_pairs(size_t *count)
         pairs[all++] = (struct platform_pair){(int)transfer->src, (int)transfer->dst};
     }
     free(seen);
-    qsort(pairs, all, sizeof *pairs, by_pair);
+    array_sort(pairs, all, sizeof *pairs, by_pair);
     for (size_t i = 0; i < all; i++)
         if (!i || by_pair(&pairs[i], &pairs[*count - 1]))
             pairs[(*count)++] = pairs[i];

@@ -62,7 +62,7 @@ static void name_extra(struct file_tables *tables)
     for (size_t i = 0; i < count; i++)
         if (!sg_host_get_data(hosts[i]))
             names[extra++] = sg_host_get_name(hosts[i]);
-    qsort(names, extra, sizeof *names, by_name);
+    array_sort(names, extra, sizeof *names, by_name);
     for (size_t i = 0; i < extra; i++)
         add_name(&tables->extra, names[i]);
     free(names);

@@ -107,7 +107,7 @@ static int replay_points(struct search *search, uint64_t *numbers, size_t count,
     struct sweep_state state;
     int rc;
 
-    qsort(numbers, count, sizeof *numbers, by_number);
+    array_sort(numbers, count, sizeof *numbers, by_number);
     options.verify = verify;
     options.located = verify ? NULL : options.located;       /* they are known already */
     rc = sweep_run(&search->space->sweep, &selection, &options, quiet, NULL, &state, err);

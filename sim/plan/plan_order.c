@@ -14,8 +14,7 @@ static int by_id(const void *left, const void *right)
 
 void plan_sort_located(struct plan_outcome *outcome)
 {
-    if (outcome->located.count)
-        qsort(outcome->located.items, outcome->located.count, sizeof *outcome->located.items, by_id);
+    array_sort(outcome->located.items, outcome->located.count, sizeof *outcome->located.items, by_id);
 }
 
 const struct located *plan_located_of(const struct plan_outcome *outcome, const json_t *row)
@@ -26,7 +25,7 @@ const struct located *plan_located_of(const struct plan_outcome *outcome, const 
     if (!id || strlen(id) != ID_DIGITS || !outcome->located.count)
         return NULL;
     memcpy(key.id, id, sizeof key.id);
-    return bsearch(&key, outcome->located.items, outcome->located.count, sizeof key, by_id);
+    return array_find(&key, outcome->located.items, outcome->located.count, sizeof key, by_id);
 }
 
 void plan_keep_located(struct results *results, const void *context)

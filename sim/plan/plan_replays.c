@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "plan/plan_internal.h"
+#include "base/base.h"
 #include "report/outcome.h"
 #include "results/results.h"
 #include "store/tie.h"
@@ -84,8 +85,7 @@ int plan_read_replays(struct search *search, struct error *err)
             };
     }
     results_release(&results);
-    if (search->nreplayed)
-        qsort(search->replayed, search->nreplayed, sizeof *search->replayed, by_seconds);
+    array_sort(search->replayed, search->nreplayed, sizeof *search->replayed, by_seconds);
     outcome->counts.replayed = search->nreplayed;
     outcome->counts.outside = outside + search->beyond;
     outcome->counts.memory += memory;

@@ -134,8 +134,7 @@ void alpa_plan(const struct alpa *question, struct planned *planned)
     for (size_t i = 0; i < costs; i++)
         if (search.costs[i].seconds > 0 && isfinite(search.costs[i].seconds))
             most[count++] = search.costs[i].seconds;
-    if (count)
-        qsort(most, count, sizeof *most, ascending);
+    array_sort(most, count, sizeof *most, ascending);
     *planned = (struct planned){.objective = INFINITY};
     for (size_t i = 0; i < count && question->micro_batches * most[i] < planned->objective; i++)
         if (most[i] - last >= APART) {

@@ -244,7 +244,7 @@ static void plan_released(const struct dapple *question, struct planned *planned
                 if (may_have(question, r))
                     blocks[count++] = sum_seconds(question, begin, end) / r;
     }
-    qsort(blocks, count, sizeof *blocks, ascending);
+    array_sort(blocks, count, sizeof *blocks, ascending);
     for (size_t i = 0; i < count && blocks[i] * (question->micro_batches - 1) + all < planned->objective; i++)
         if (blocks[i] > last * (1 + ROUNDING)) {
             last = blocks[i];

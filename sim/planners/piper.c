@@ -105,8 +105,7 @@ static double released(const struct stage_items *items, const int *fastest, int 
         if (saved > FITS)
             swaps[count++] = (struct swap){(item->seconds[other] - item->seconds[fastest[i]]) / saved, i, other};
     }
-    if (count)
-        qsort(swaps, count, sizeof *swaps, by_price);
+    array_sort(swaps, count, sizeof *swaps, by_price);
     for (size_t s = 0; s < count && excess >= FITS; s++) {
         const struct stage_item *item = &items->items[swaps[s].item];
         int other = swaps[s].option;
@@ -151,8 +150,7 @@ static double exact(const struct piper *question, const struct stage_items *item
                     more[n++] = (struct kept){memory, kept[k].seconds + items->items[i].seconds[o],
                                               kept[k].recomputed + (size_t)o};
             }
-        if (n)
-            qsort(more, n, sizeof *more, by_memory);
+        array_sort(more, n, sizeof *more, by_memory);
         for (size_t k = 0; k < n; k++)
             if (!left || more[k].seconds < more[left - 1].seconds)
                 more[left++] = more[k];

@@ -125,7 +125,7 @@ static void print_places(const struct scenario *scenario, FILE *out)
             place[count][2] = r;
             place[count++][3] = p;
         }
-    qsort(place, (size_t)gpus, sizeof *place, by_gpu);
+    array_sort(place, (size_t)gpus, sizeof *place, by_gpu);
     fputs("\ngpu\tnode\tstage\treplica\ttensor\n", out);
     for (int i = 0; i < gpus; i++)
         fprintf(out, "%d\t%d\t%d\t%d\t%d\n", place[i][0],

@@ -66,8 +66,7 @@ void results_sort_points(struct results *results)
 
     for (size_t i = 0; i < results->rows.count; i++)
         placed[i] = (struct placed){results_point(results->rows.items[i]), results->rows.items[i]};
-    if (results->rows.count)
-        qsort(placed, results->rows.count, sizeof *placed, compare_points);
+    array_sort(placed, results->rows.count, sizeof *placed, compare_points);
     for (size_t i = 0; i < results->rows.count; i++) {
         results->rows.items[i] = placed[i].row;
         free(placed[i].point);
@@ -98,8 +97,7 @@ void results_sort(struct results *results, int key, bool largest_first)
 
         all[i] = (struct ordered){largest_first ? -number : number, i, results->rows.items[i]};
     }
-    if (results->rows.count)
-        qsort(all, results->rows.count, sizeof *all, compare_numbers);
+    array_sort(all, results->rows.count, sizeof *all, compare_numbers);
     for (size_t i = 0; i < results->rows.count; i++)
         results->rows.items[i] = all[i].json;
     free(all);

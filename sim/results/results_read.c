@@ -167,7 +167,7 @@ static void add_own_keys(struct results *results)
 
     for (size_t i = 0; i < COUNT(own); i++)
         add_key(&keyed, own[i], KEY_ROW, NULL);
-    qsort(results->keys.items, results->keys.count, sizeof *results->keys.items, compare_keys);
+    array_sort(results->keys.items, results->keys.count, sizeof *results->keys.items, compare_keys);
 }
 
 /* The files of all folders, and the files that are named themselves. */

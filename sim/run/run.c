@@ -1,5 +1,6 @@
 #include "run/run.h"
 
+#include "base/base.h"
 #include "base/progress.h"
 #include "engine/jitter.h"
 #include "steady/steady.h"
@@ -173,7 +174,7 @@ static int replay_seeds(const struct job *job, const struct program *plain, int 
         timeline_release(&timeline);
         program_release(&program);
     }
-    qsort(replays, (size_t)count, sizeof *replays, by_time);
+    array_sort(replays, (size_t)count, sizeof *replays, by_time);
     quantiles[0] = quantile(replays, count, 10).time;
     quantiles[1] = quantile(replays, count, 90).time;
     noise->seed = quantile(replays, count, 50).seed;

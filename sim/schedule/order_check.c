@@ -169,7 +169,7 @@ int order_complete(struct order *order, struct order_cell ***sorted, struct erro
     *sorted = xcalloc(order->count, sizeof **sorted);
     for (size_t i = 0; i < order->count; i++)
         (*sorted)[i] = &order->cells[i];
-    qsort(*sorted, order->count, sizeof **sorted, by_work);
+    array_sort(*sorted, order->count, sizeof **sorted, by_work);
     rc = check_stages(order, *sorted, err);
     if (check_micro_batches(order, err) || rc)
         return -1;

@@ -123,8 +123,7 @@ struct trials {
 
 static void sort_trials(struct trials *trials)
 {
-    if (trials->count)
-        qsort(trials->items, trials->count, sizeof *trials->items, by_bound);
+    array_sort(trials->items, trials->count, sizeof *trials->items, by_bound);
 }
 
 /* Adds all splits whose stages before `stage` are as in `layers`. */

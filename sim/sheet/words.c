@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "base/units.h"
 
 /* Names that say more, or less, than the key's own words. */
@@ -58,8 +59,7 @@ struct number_style number_style_of(const char *name, double *numbers, size_t co
     for (size_t i = 0; i < count; i++)
         if (isfinite(numbers[i]) && numbers[i] != 0)
             numbers[kept++] = numbers[i];
-    if (kept)
-        qsort(numbers, kept, sizeof *numbers, compare_sizes);
+    array_sort(numbers, kept, sizeof *numbers, compare_sizes);
     return (struct number_style){name, kept ? numbers[(kept - 1) / 2] : 0};      /* the middle one */
 }
 

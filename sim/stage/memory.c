@@ -244,7 +244,7 @@ static void sort_events(struct memory_event *events, size_t count)
 {
     for (size_t i = 1; i < count; i++)
         if (by_time(&events[i - 1], &events[i]) > 0) {
-            qsort(events, count, sizeof *events, by_time);
+            array_sort(events, count, sizeof *events, by_time);
             return;
         }
 }

@@ -97,8 +97,7 @@ const char **store_files(struct arena *arena, const char *folder, struct error *
 
     if (!look_into(arena, folder, is_store, &names, err)) {
         files = ARENA_ARRAY(arena, const char *, names.count + 1);
-        if (names.count)
-            qsort(names.items, names.count, sizeof *names.items, compare_names);
+        array_sort(names.items, names.count, sizeof *names.items, compare_names);
         for (size_t i = 0; i < names.count; i++)
             files[i] = arena_printf(arena, "%s/%s", folder, names.items[i]);
     }

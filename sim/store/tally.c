@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "report/outcome.h"
@@ -85,7 +86,7 @@ static void causes_print(struct tally_causes *causes, const char *title, FILE *o
     if (!causes->count)
         return;
     fprintf(out, "%s\n", title);
-    qsort(causes->items, causes->count, sizeof *causes->items, compare_causes);
+    array_sort(causes->items, causes->count, sizeof *causes->items, compare_causes);
     for (size_t i = 0; i < causes->count; i++)
         cause_print(&causes->items[i], out);
 }

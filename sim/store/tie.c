@@ -95,7 +95,7 @@ void tie_ranks(const struct tie_number *numbers, size_t count, bool largest_firs
         places[i] = (struct place){largest_first ? -numbers[i].number : numbers[i].number, i};
         ranks[i] = (struct tie_rank){0, false};
     }
-    qsort(places, count, sizeof *places, by_place);
+    array_sort(places, count, sizeof *places, by_place);
     for (size_t i = 0; i < count && !isnan(places[i].better); i++) {
         if (!tie_holds(numbers[places[first].at], numbers[places[i].at]))
             first = i;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "base/random.h"
 #include "config/conf.h"
 #include "expression/expression.h"
@@ -332,8 +333,7 @@ int points_select(const struct points *points, size_t most, struct selection *se
             rc = consider(&moment, number, most, selection, err);
     }
     moment_release(&moment);
-    if (selection->count)
-        qsort(selection->items, selection->count, sizeof *selection->items, compare_numbers);
+    array_sort(selection->items, selection->count, sizeof *selection->items, compare_numbers);
     for (size_t i = 0; i < points->nincluded && !rc; i++)
         *GROW(selection) = combinations + i;
     return rc;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "base/text.h"
 #include "engine/replay.h"
 #include "files/json.h"
@@ -43,7 +44,7 @@ static void make_candidates(struct verifying *verifying)
 {
     struct locations *points = verifying->of->points;
 
-    qsort(points->items, points->count, sizeof *points->items, by_id);
+    array_sort(points->items, points->count, sizeof *points->items, by_id);
     verifying->candidates = xcalloc(points->count + 1, sizeof *verifying->candidates);
     for (size_t i = 0; i < points->count; i++)
         if (i == 0 || strcmp(points->items[i - 1].id, points->items[i].id))
@@ -58,7 +59,7 @@ static struct candidate *find(const struct verifying *verifying, const json_t *r
     struct located wanted = {0};
 
     memcpy(wanted.id, store_id(row), ID_DIGITS);
-    return bsearch(&wanted, verifying->candidates, verifying->count, sizeof *verifying->candidates, by_id);
+    return array_find(&wanted, verifying->candidates, verifying->count, sizeof *verifying->candidates, by_id);
 }
 
 static double metric_of(const json_t *row, const char *name)
@@ -150,7 +151,7 @@ static size_t last_rank(const struct tie_rank *ranks, size_t count, size_t most)
     for (size_t i = 0; i < count; i++)
         if (ranks[i].rank)
             all[found++] = ranks[i].rank;
-    qsort(all, found, sizeof *all, compare_ranks);
+    array_sort(all, found, sizeof *all, compare_ranks);
     last = found ? all[most < found ? most - 1 : found - 1] : 0;
     free(all);
     return last;

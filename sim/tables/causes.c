@@ -45,7 +45,7 @@ static int by_op(const void *id, const void *join)
 /* NULL: the operation joins nothing. */
 static const struct join *find_join(const struct causes *causes, uint32_t id)
 {
-    return bsearch(&id, causes->joins.items, causes->joins.count, sizeof *causes->joins.items, by_op);
+    return array_find(&id, causes->joins.items, causes->joins.count, sizeof *causes->joins.items, by_op);
 }
 
 /* Adds a join's operations on a rank to a list, and the operation that ended last of all; `last` may be NO_OP. */

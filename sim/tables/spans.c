@@ -228,8 +228,7 @@ void spans_write(const struct run *run, FILE *out)
     for (int r = 0; r < program->ranks; r++) {
         struct spans *spans = &writing.ranks[r];
 
-        if (spans->count)
-            qsort(spans->items, spans->count, sizeof *spans->items, by_start);
+        array_sort(spans->items, spans->count, sizeof *spans->items, by_start);
         for (size_t i = 0; i < spans->count; i++)
             span_line(&writing, &spans->items[i], stood_for(run));
         free(spans->items);

@@ -47,7 +47,7 @@ static double period_of(struct starts *starts)
     for (size_t i = 0; i + 1 < starts->count; i++)
         starts->items[i] = starts->items[i + 1] - starts->items[i];
     if (starts->count > 1) {
-        qsort(starts->items, starts->count - 1, sizeof *starts->items, by_value);
+        array_sort(starts->items, starts->count - 1, sizeof *starts->items, by_value);
         period = starts->items[(starts->count - 1) / 2];
     }
     free(starts->items);

@@ -163,8 +163,7 @@ static void list_items(const struct plan *plan)
     for (size_t i = plan->first[own]; i < plan->first[own + 1]; i++)
         if (written(trace, trace->run.spans.items[plan->sends[i]].rank + rows.shift))
             *GROW(&chakra->items) = (struct item){&trace->run.spans.items[plan->sends[i]], true};
-    if (chakra->items.count)
-        qsort(chakra->items.items, chakra->items.count, sizeof *chakra->items.items, by_start);
+    array_sort(chakra->items.items, chakra->items.count, sizeof *chakra->items.items, by_start);
 }
 
 struct chakra_file { struct trace_file file; struct plan *plan; };
@@ -238,8 +237,7 @@ static void find_parts(struct plan *plan)
             if (part >= 0 && other->rank == trace->run.spans.items[i].rank)
                 *GROW(&plan->parts) = (struct part){span_number(trace, other), 0, part_end(other, part)};
     }
-    if (plan->parts.count)
-        qsort(plan->parts.items, plan->parts.count, sizeof *plan->parts.items, by_span);
+    array_sort(plan->parts.items, plan->parts.count, sizeof *plan->parts.items, by_span);
     size_t kept = 0;
 
     for (size_t i = 0; i < plan->parts.count; i++)

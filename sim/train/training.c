@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "base/progress.h"
 #include "base/units.h"
 #include "config/conf.h"
@@ -123,7 +124,7 @@ static struct estimate estimate_of(double *values, size_t count)
 
     if (!count || isnan(values[0]))
         return (struct estimate){NAN, NAN, NAN, NAN};
-    qsort(values, count, sizeof *values, ascending);
+    array_sort(values, count, sizeof *values, ascending);
     for (size_t i = 0; i < count; i++)
         sum += values[i];
     return (struct estimate){sum / (double)count, quantile(values, count, 0.1), quantile(values, count, 0.5),

@@ -58,7 +58,7 @@ static void take_choice(struct option *options, size_t count, struct regret *reg
 {
     double best = INFINITY, three = INFINITY, one;
 
-    qsort(options, count, sizeof *options, by_prediction);
+    array_sort(options, count, sizeof *options, by_prediction);
     for (size_t i = 0; i < count; i++) {
         best = fmin(best, options[i].measured);
         three = i < TOP ? fmin(three, options[i].measured) : three;

@@ -126,7 +126,7 @@ static void print_groups(struct groups *groups, const char *heading, FILE *out)
 {
     if (!groups->count)
         return;
-    qsort(groups->items, groups->count, sizeof *groups->items, by_name);
+    array_sort(groups->items, groups->count, sizeof *groups->items, by_name);
     fprintf(out, "\n%-32s %6s %5s %8s %9s\n", heading, "tables", "rows", "plainly", "bias");
     for (size_t i = 0; i < groups->count; i++) {
         const struct group_error *group = &groups->items[i];
