@@ -43,6 +43,8 @@ struct memory { double bytes[MEMORY_KIND_COUNT]; };
  *     Adam in 8 bits  2, and an fp32 scale for each 2048 values of both moments; 8 in tensors of fewer than 4096
  *                     elements (Dettmers et al. 2022, section 2.1; bitsandbytes' min_8bit_size)
  *     momentum        4
+ *     Muon            4 for matrices of blocks, 8 for other tensors; without master weights 2 and 4. From ZeRO 1 on whole
+ *                     matrices have owners, and the owner that has most of them counts
  *     Adafactor       4 for each row and column of a matrix, 4 for each element of a vector (Shazeer, Stern 2018,
  *                     algorithm 4); a stage whose tensors are not known counts as one square matrix
  * - Buffers (all stay for the whole iteration, because the allocator seldom places pieces of that size where
