@@ -12,11 +12,12 @@
 const char *const evidence_columns[] = {
     "table", "row", "group", "plain", "software", "family", "costs", "format", "schedule", "model", "experts", "dispatch",
     "gpus", "sequence", "tokens", "exposed_percent", "measured_percent", "nic_mbits", "error_permille",
-    "first_error_permille", "first_software", "first_family", "runtime", "sheet_permille", "adapters", NULL,
+    "first_error_permille", "first_software", "first_family", "runtime", "sheet_permille", "adapters",
+    "optimizer", NULL,
 };
 enum {
     TABLE, ROW, GROUP, PLAIN, SOFTWARE, FAMILY, COSTS, FORMAT, SCHEDULE, MODEL, EXPERTS, DISPATCH, GPUS, SEQUENCE,
-    TOKENS, EXPOSED, MEASURED, NIC, ERROR, FIRST_ERROR, FIRST_SOFTWARE, FIRST_FAMILY, RUNTIME, SHEET, ADAPTERS,
+    TOKENS, EXPOSED, MEASURED, NIC, ERROR, FIRST_ERROR, FIRST_SOFTWARE, FIRST_FAMILY, RUNTIME, SHEET, ADAPTERS, OPTIMIZER,
 };
 
 /* Of nic_mbits; a NIC of 40 Tb/s is the fastest. */
@@ -37,14 +38,15 @@ void evidence_print(FILE *out, const struct evidence_name *name, const struct li
     fprintf(out, "\t%s\t%s\t%s\t", other ? first->software : "", other ? first->family : "", likeness->runtime);
     if (!isnan(errors->sheet))
         fprintf(out, "%d", (int)round(1000 * errors->sheet));
-    fprintf(out, "\t%s", likeness->adapters);
+    fprintf(out, "\t%s\t%s", likeness->adapters, likeness->optimizer);
 }
 
 static bool same_kind(const struct likeness *a, const struct likeness *b)
 {
     return text_same(a->software, b->software) && text_same(a->runtime, b->runtime) && text_same(a->costs, b->costs) &&
            text_same(a->format, b->format) && text_same(a->schedule, b->schedule) && text_same(a->dispatch, b->dispatch) &&
-           text_same(a->adapters, b->adapters) && (a->experts > 0) == (b->experts > 0);
+           text_same(a->adapters, b->adapters) && text_same(a->optimizer, b->optimizer) &&
+           (a->experts > 0) == (b->experts > 0);
 }
 
 /* The index of the kind of these. The search begins with the last one: rows of a table stand together. */
@@ -71,7 +73,7 @@ static bool has_names(const struct tsv *tsv, const struct likeness *names)
            text_same(names->runtime, tsv_text(tsv, RUNTIME)) &&
            text_same(names->costs, tsv_text(tsv, COSTS)) && text_same(names->format, tsv_text(tsv, FORMAT)) &&
            text_same(names->schedule, tsv_text(tsv, SCHEDULE)) && text_same(names->dispatch, tsv_text(tsv, DISPATCH)) &&
-           text_same(names->adapters, tsv_text(tsv, ADAPTERS));
+           text_same(names->adapters, tsv_text(tsv, ADAPTERS)) && text_same(names->optimizer, tsv_text(tsv, OPTIMIZER));
 }
 
 static void read_names(const struct tsv *tsv, struct likeness *names)
@@ -84,6 +86,7 @@ static void read_names(const struct tsv *tsv, struct likeness *names)
     snprintf(names->schedule, sizeof names->schedule, "%s", tsv_text(tsv, SCHEDULE));
     snprintf(names->dispatch, sizeof names->dispatch, "%s", tsv_text(tsv, DISPATCH));
     snprintf(names->adapters, sizeof names->adapters, "%s", tsv_text(tsv, ADAPTERS));
+    snprintf(names->optimizer, sizeof names->optimizer, "%s", tsv_text(tsv, OPTIMIZER));
 }
 
 /* The text in the arena: `last`, of the row before, if it is the same. */

@@ -16,7 +16,7 @@ struct likeness {
     char format[16];                 /* of the matrix products; of given times "given" */
     char adapters[8];                /* "": all weights are trained; "lora": adapters are; "nf4": adapters of frozen weights in
                                       * that format (QLoRA) */
-    char optimizer[8];               /* "muon", or "": one that goes element by element. errors.tsv does not have it */
+    char optimizer[8];               /* "muon", or "": one that goes element by element */
     char schedule[32];
     char model[64];                  /* its title, or its layers and its width; of given times "given" */
     char dispatch[16];               /* how tokens come to their experts; "": there are none */

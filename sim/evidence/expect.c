@@ -72,7 +72,7 @@ double evidence_kind_weight(const struct likeness *a, const struct likeness *b)
 }
 
 /* How tokens are dispatched, whether adapters are trained and whether matrices are orthogonalized have no weight:
- * published runs of the second way are of one software each, whose name weighs, and there are none of the third. */
+ * published runs with adapters or by Muon are of one or two software each, whose name weighs. */
 bool evidence_alike_kinds(const struct likeness *a, const struct likeness *b)
 {
     return evidence_kind_weight(a, b) == 1 && text_same(a->dispatch, b->dispatch) && text_same(a->adapters, b->adapters) &&

@@ -15,7 +15,7 @@
 
 #define HEADING \
     "table\trow\tgroup\tplain\tsoftware\tfamily\tcosts\tformat\tschedule\tmodel\texperts\tdispatch\tgpus\tsequence\ttokens\t" \
-    "exposed_percent\tmeasured_percent\tnic_mbits\terror_permille\tfirst_error_permille\tfirst_software\tfirst_family\truntime\tsheet_permille\tadapters\n"
+    "exposed_percent\tmeasured_percent\tnic_mbits\terror_permille\tfirst_error_permille\tfirst_software\tfirst_family\truntime\tsheet_permille\tadapters\toptimizer\n"
 /* The kind of a row, and its sizes. */
 #define KIND "\tr\tg\t1\tmegatron-core\tmegatron-core\th100-80gb\tbf16\t1f1b\tm\t0"
 #define SIZES "\t\t64\t4096\t4096\t10\t50\t400000"
@@ -45,14 +45,14 @@ static inline struct evidence evidence_of_whole(const char *rows)
     return evidence;
 }
 
-/* The rows with five more cells each, for first_software, first_family, the runtime, the error from a data sheet, and
- * adapters. */
+/* The rows with six more cells each, for first_software, first_family, the runtime, the error from a data sheet,
+ * adapters, and the optimizer. */
 static inline const char *as_first(const char *rows)
 {
     const char *text = "";
 
     for (const char *end; (end = strchr(rows, '\n')); rows = end + 1)
-        text = arena_printf(&arena, "%s%.*s\t\t\tmegatron\t\t\n", text, (int)(end - rows), rows);
+        text = arena_printf(&arena, "%s%.*s\t\t\tmegatron\t\t\t\n", text, (int)(end - rows), rows);
     return text;
 }
 

@@ -29,7 +29,7 @@ static void in_order(void **state)
 /* The first error of a row whose table names another software since counts for the first one. */
 static void first_software(void **state)
 {
-    struct evidence evidence = evidence_of_whole("a" KIND SIZES "\t50\t300\tnemo\tnemo-family\tmegatron\t\t\n");
+    struct evidence evidence = evidence_of_whole("a" KIND SIZES "\t50\t300\tnemo\tnemo-family\tmegatron\t\t\t\n");
     const struct evidence_name name = {"a", "r", "g", 1};
     const struct evidence_without without = {.software = "nemo"};
     struct likeness nemo = mine;
@@ -96,10 +96,10 @@ static void mistakes(void **state)
     static const struct { const char *text, *expected; } bad[] = {
         {"", "the file is empty"},
         {"table\tsoftware\n", "no column 'row'"},
-        {HEADING "a" KIND "\t\t0\t0\t0\t0\t0\t0\t0\t\t\t\t\t\t\n", "is not between"},
-        {HEADING "a" KIND "\t\t8\t0\t0\tx\t0\t0\t0\t\t\t\t\t\t\n", "'x' is not a whole number"},
-        {HEADING "a" KIND "\t\t8\t0\t0\t0\t0\t0\t0\tx\t\t\t\t\t\n", "'x' is not a whole number"},
-        {HEADING "a" KIND "\t\t8\t0\t0\t0\t0\t0\n", "18 cells where the header has 25"},
+        {HEADING "a" KIND "\t\t0\t0\t0\t0\t0\t0\t0\t\t\t\t\t\t\t\n", "is not between"},
+        {HEADING "a" KIND "\t\t8\t0\t0\tx\t0\t0\t0\t\t\t\t\t\t\t\n", "'x' is not a whole number"},
+        {HEADING "a" KIND "\t\t8\t0\t0\t0\t0\t0\t0\tx\t\t\t\t\t\t\n", "'x' is not a whole number"},
+        {HEADING "a" KIND "\t\t8\t0\t0\t0\t0\t0\n", "18 cells where the header has 26"},
     };
 
     (void)state;
