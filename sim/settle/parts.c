@@ -1,5 +1,6 @@
 /* strategy.stages_on: auto: on which part of the cluster each pipeline rank is. All distinct orders are replayed in
- * which a rank, with all its replicas, is on one part. */
+ * which a rank, with all its replicas, is on one part. Where the split is to be found too, they are replayed with even
+ * stages, and the best of them once more, each with the split that is best for it. */
 #include "settle/settle_internal.h"
 
 #include <math.h>
@@ -15,7 +16,14 @@
 #include "scenario/process_group.h"
 #include "scenario/scenario.h"
 
-enum { ORDERS_MOST = 10000 };
+enum { ORDERS_MOST = 10000, FINALISTS = 8 };
+
+/* An order that is one of the best with even stages. */
+struct finalist {
+    size_t number;
+    struct lowered_end end;
+    int *order;
+};
 
 struct ordering {
     const struct scenario *scenario;
@@ -23,6 +31,7 @@ struct ordering {
     int room[PARTS_MAX];             /* pipeline ranks that a part has GPUs for */
     size_t count, most;              /* orders that were visited; no more than that */
     int *order, *best;               /* a rank: its part */
+    struct finalist finalists[FINALISTS]; /* where splits are to be found: the best first */
     struct lowered_end end;          /* of the best */
     bool replays;                    /* or counts only */
     lowered_end_function *ends;
@@ -46,21 +55,62 @@ static struct scenario *placed(struct arena *arena, const struct scenario *scena
     return rc ? NULL : copy;
 }
 
-static void try_order(struct ordering *ordering)
+/* How the iteration ends with that order; `even`: with even stages, where the split is to be found. */
+static struct lowered_end end_of(const struct ordering *ordering, const int *order, bool even)
 {
     struct arena arena = {0};
-    struct scenario *scenario = placed(&arena, ordering->scenario, ordering->order);
+    struct scenario *scenario = placed(&arena, ordering->scenario, order);
     struct lowered_end end = {INFINITY, INFINITY};
 
-    if (scenario && list_is_auto(&scenario->parallelism.split))
-        scenario->parallelism.split = (struct list){0};      /* it is found for the best order */
+    if (scenario && even && list_is_auto(&scenario->parallelism.split))
+        scenario->parallelism.split = (struct list){0};
     if (scenario)
         end = ordering->ends(scenario);
-    if (lowered_better(end, ordering->end)) {
-        ordering->end = end;
-        memcpy(ordering->best, ordering->order, (size_t)ordering->ranks * sizeof *ordering->order);
-    }
     arena_release(&arena);
+    return end;
+}
+
+static void take_better(struct ordering *ordering, const int *order, struct lowered_end end)
+{
+    if (!lowered_better(end, ordering->end))
+        return;
+    ordering->end = end;
+    memcpy(ordering->best, order, (size_t)ordering->ranks * sizeof *order);
+}
+
+/* Puts the order in its place among the finalists, if it is one; of equal ones the first stays in front. */
+static void enter_final(struct ordering *ordering, struct lowered_end end)
+{
+    struct finalist *at = ordering->finalists + FINALISTS, last = at[-1];
+
+    if (!lowered_better(end, last.end))
+        return;
+    while (--at > ordering->finalists && lowered_better(end, at[-1].end))
+        *at = at[-1];
+    *at = (struct finalist){ordering->count, end, last.order};
+    memcpy(at->order, ordering->order, (size_t)ordering->ranks * sizeof *ordering->order);
+}
+
+/* The best of the finalists, each with its own split; of equal ones the one that was visited first. */
+static void find_winner(struct ordering *ordering)
+{
+    for (size_t number = 1; number <= ordering->count; number++)
+        for (int i = 0; i < FINALISTS; i++) {
+            const struct finalist *finalist = &ordering->finalists[i];
+
+            if (finalist->number == number)
+                take_better(ordering, finalist->order, end_of(ordering, finalist->order, false));
+        }
+}
+
+static void try_order(struct ordering *ordering)
+{
+    struct lowered_end end = end_of(ordering, ordering->order, true);
+
+    if (list_is_auto(&ordering->scenario->parallelism.split))
+        enter_final(ordering, end);
+    else
+        take_better(ordering, ordering->order, end);
 }
 
 /* All orders whose ranks before `rank` are as in the order. */
@@ -108,6 +158,7 @@ static int search(struct ordering *ordering, struct error *err)
     ordering->count = 0;
     ordering->replays = true;
     visit(ordering, 0);
+    find_winner(ordering);
     return 0;
 }
 
@@ -124,6 +175,8 @@ const struct scenario *settle_parts(struct arena *arena, const struct scenario *
     };
     const struct scenario *settled = NULL;
 
+    for (int i = 0; i < FINALISTS; i++)
+        ordering.finalists[i] = (struct finalist){0, {INFINITY, INFINITY}, ARENA_ARRAY(arena, int, ranks)};
     if (cache) {
         field_key(&scenario_table, scenario, &key);
         cluster_key(&scenario->cluster, &key);

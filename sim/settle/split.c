@@ -323,13 +323,15 @@ static void search(struct arena *arena, struct splitting *splitting)
     }
 }
 
-/* Under which the cache has the split. */
+/* Under which the cache has the split; with the GPUs of all seats, which a search for an order of parts changes. */
 static struct cache_key split_key(const struct scenario *scenario)
 {
     struct cache_key key = {0};
 
     field_key(&scenario_table, scenario, &key);
     cluster_key(&scenario->cluster, &key);
+    if (scenario->layout.gpus)
+        cache_key_add(&key, scenario->layout.gpus, (size_t)scenario->layout.seats * sizeof *scenario->layout.gpus);
     return key;
 }
 

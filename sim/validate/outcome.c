@@ -12,6 +12,7 @@
 #include "files/digest.h"
 #include "run/memory_advice.h"
 #include "scenario/scenario.h"
+#include "stage/memory.h"
 
 static void hand_over(const struct error *err, struct outcome *outcome)
 {
@@ -106,6 +107,7 @@ void outcome_find(struct outcome *outcome, struct paper *paper, size_t row, bool
     outcome->simulated = !simulate_row(paper, row, plain, options->sets, options->nsets, &scenario, &run, &outcome->fits, &err);
     if (outcome->simulated && !plain && paper->largest && !paper->rows[row].oom)
         outcome->simulated = !memory_fits_twice(&scenario, &outcome->fits_twice, &err);
+    outcome->limited = outcome->simulated && isfinite(memory_limit(&scenario));
     outcome->measurable = outcome->simulated && likeness_exists(&scenario);
     if (outcome->measurable)
         outcome->likeness = likeness_of(&scenario, &run.metrics);

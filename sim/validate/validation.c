@@ -217,7 +217,7 @@ static void summarize(struct validation *validation)
     }
     for (size_t i = 0; i < paper->nrows; i++) {
         count_error(&validation->relative, i, validation_relative_error(validation, i));
-        if (validation->outcomes[i].simulated)
+        if (validation->outcomes[i].simulated && (validation->outcomes[i].limited || paper->rows[i].oom))
             validation->memory[paper->rows[i].oom][!validation->outcomes[i].fits]++;
         count_largest(validation, i);
     }

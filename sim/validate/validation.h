@@ -11,7 +11,8 @@
 struct outcome {
     bool selected;
     bool simulated;                  /* the metrics are valid, even if the row does not fit in memory */
-    bool fits;                       /* in the GPUs' memory */
+    bool limited;                    /* its memory is held against a limit */
+    bool fits;                       /* in the GPUs' memory; true if that is not `limited` */
     bool fits_twice;                 /* with twice the micro-batch; only if paper.largest is set */
     struct metrics metrics;          /* without `ranks` */
     struct likeness likeness;        /* of a row that others can be alike to (`measurable`) */
@@ -43,7 +44,7 @@ struct validation {
     struct summary *summaries;       /* by column; only of measured columns */
     size_t first;                    /* the first measured column, to which bars and ratios refer */
     struct summary relative;         /* of the ratios of rows to the rows that they are relative to */
-    size_t memory[2][2];             /* number of rows, by [ran out of memory][predicted to run out of memory] */
+    size_t memory[2][2];             /* number of rows that are `limited` or ran out, by [ran out of memory][predicted to run out of memory] */
     size_t largest[2];               /* rows whose micro-batch is the largest: all, and those predicted correctly */
     bool partial;                    /* only some rows were selected: there are no bars, which are for a whole table */
     size_t failed;                   /* rows that were selected but could not be simulated */

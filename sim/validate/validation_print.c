@@ -215,14 +215,17 @@ static char *percent_text(double share, char text[CELL])
     return text;
 }
 
-/* Cells for the whole table: for how many rows it is predicted correctly whether they fit in memory, and for how many
- * that twice the micro-batch does not fit. */
+/* Cells for the whole table: for how many rows it is predicted correctly whether they fit in memory, of those that are held
+ * against a limit or ran out, and for how many that twice the micro-batch does not fit. */
 static void print_markdown_memory(const struct validation *validation, FILE *out)
 {
     size_t right = validation->memory[0][0] + validation->memory[1][1];
     size_t wrong = validation->memory[0][1] + validation->memory[1][0];
 
-    fprintf(out, " %zu of %zu |", right, right + wrong);
+    if (right + wrong)
+        fprintf(out, " %zu of %zu |", right, right + wrong);
+    else
+        fputs(" |", out);
     if (validation->largest[0])
         fprintf(out, " %zu of %zu |", validation->largest[1], validation->largest[0]);
     else

@@ -292,6 +292,38 @@ static void order_auto_is_the_best_of_all(void **state)
                                               three), best, three);
 }
 
+/* Three nodes of V100 and one of T4, with the split to be found too: the best of all orders and all divisions. The order
+ * that is best with even stages is another one. */
+static void order_and_split_auto_are_the_best_of_all(void **state)
+{
+    static const char text[] =
+        "model: {transformer: {layers: 8, hidden: 1024, heads: 16, sequence: 1024, vocabulary: 51200}}\n"
+        "batch: {micro: 2, micro_batches: 8}\nsimulation: {engine: fast}\nmemory: {enforce: false}\nstrategy: %s\n"
+        "cluster: {parts: [{name: a, platform: dgx-1-v100, nodes: 3, gpus_per_node: 4, network: {bandwidth: 10 Gb/s, nics: 1, "
+        "latency: 50 us}, communication: nccl-socket}, {name: b, platform: pcie-10gbe, nodes: 1, gpus_per_node: 4, gpu: t4, "
+        "network: {latency: 50 us}, communication: nccl-socket}]}\n";
+    struct simulated found;
+    double best = INFINITY;
+
+    (void)state;
+    run_text(&found, text, "{tensor: 4, pipeline: 4, data: 1, split: auto, stages_on: auto}");
+    for (int slow = 0; slow < 4; slow++)
+        for (int layers = 0; layers < 8 * 8 * 8; layers++) {
+            int split[] = {layers / 64, layers / 8 % 8, layers % 8, 8 - layers / 64 - layers / 8 % 8 - layers % 8};
+            char strategy[256];
+            const char *set[] = {strategy};
+
+            if (!split[1] || !split[2] || split[3] < 0)
+                continue;
+            snprintf(strategy, sizeof strategy, "strategy={tensor: 4, pipeline: 4, data: 1, split: [%d, %d, %d, %d], stages: "
+                     "[{on: %c}, {on: %c}, {on: %c}, {on: %c}]}", split[0], split[1], split[2], split[3], "ab"[slow == 0],
+                     "ab"[slow == 1], "ab"[slow == 2], "ab"[slow == 3]);
+            best = fmin(best, varied_seconds(&found.scenario, set, 1, NULL));
+        }
+    expect_near("stages_on and split: auto", found.run.metrics.iteration_time, best, text);
+    simulated_release(&found);
+}
+
 static double seconds_on(enum engine engine, const char *strategy, const char *cluster, const char *more)
 {
     struct simulated simulated;
@@ -353,6 +385,7 @@ int main(void)
         cmocka_unit_test(stages_of_a_kind_fold), cmocka_unit_test(split_auto_is_the_best_of_all),
         cmocka_unit_test(engines_agree), cmocka_unit_test(order_of_parts_does_not_matter),
         cmocka_unit_test(stages_as_placed_change_nothing), cmocka_unit_test(order_auto_is_the_best_of_all),
+        cmocka_unit_test(order_and_split_auto_are_the_best_of_all),
         cmocka_unit_test(links_between_parts), cmocka_unit_test(a_send_between_parts_takes_its_bytes),
     };
 
