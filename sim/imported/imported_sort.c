@@ -190,12 +190,22 @@ static int keep(struct imported *m, const struct argument_row *row, struct launc
     return 0;
 }
 
+/* The key of each row as a file has it, up to NULL. */
+static const char **row_names(const struct imported *m, size_t rows)
+{
+    const char **names = ARENA_ARRAY(m->arena, const char *, rows + 1);
+
+    for (size_t i = 0; i < rows; i++) {
+        const char *name = m->table->at(i)->name;
+
+        names[i] = m->table->shown ? m->table->shown(m->arena, name) : name;
+    }
+    return names;
+}
+
 static const char *row_name(size_t index, const void *context)
 {
-    const struct imported *m = context;
-    const struct argument_row *row = m->table->at(index);
-
-    return row ? m->table->shown ? imported_shown(m, row->name) : row->name : NULL;
+    return ((const char *const *)context)[index];
 }
 
 /* What a row stands for in messages. */
@@ -204,7 +214,7 @@ static const char *noun(const struct imported *m)
     return *m->table->dashes ? "argument" : "key";
 }
 
-static int sort_one(struct imported *m, struct launch_argument *argument, const char **strangers)
+static int sort_one(struct imported *m, struct launch_argument *argument, size_t rows, const char **strangers)
 {
     const struct argument_row *row = m->table->find(argument->name, m->launch->log);
     bool log = m->launch->log, plain = row && !row->why && row->class == ARGUMENT_LACKS;
@@ -224,7 +234,9 @@ static int sort_one(struct imported *m, struct launch_argument *argument, const 
         return 0;
     }
     if (!row) {
-        meant = m->err->count < ERROR_MAX ? nearest(argument->name, row_name, m) : NULL;
+        if (!m->names)
+            m->names = row_names(m, rows);
+        meant = m->err->count < ERROR_MAX ? nearest(argument->name, row_name, m->names) : NULL;
         text_clip(argument->name, shown, sizeof shown);
         return meant ? error_add(m->err, EXIT_INPUT, argument->loc, "unknown %s '%s%s'; did you mean '%s%s'?",
                                  noun(m), dashes, shown, dashes, meant) :
@@ -284,7 +296,7 @@ int imported_sort(struct imported *m)
         rows++;
     m->given = ARENA_ARRAY(m->arena, const struct launch_argument *, rows);
     for (size_t i = 0; i < m->launch->arguments.count; i++)
-        if (sort_one(m, &m->launch->arguments.items[i], &strangers))
+        if (sort_one(m, &m->launch->arguments.items[i], rows, &strangers))
             rc = -1;
     for (size_t i = 0; i < m->options->nsets; i++)
         if (sort_set(m, &m->options->sets[i]))
