@@ -344,12 +344,22 @@ static void write_script(const struct chart *chart, struct heat *heat)
     script_end(chart);
 }
 
+static int read_axis(const struct chart *chart, const char *key, struct row_axis *axis)
+{
+    if (row_axis_read(chart, key, axis))
+        return -1;
+    if (!axis->count)
+        return error_add(chart->err, EXIT_USAGE, (struct loc){0}, "heat: '%s' has no value in any row; expected a key that "
+                         "has some", key);
+    return 0;
+}
+
 int heat_draw(struct chart *chart)
 {
     struct heat heat = {.by = chart->rows->by};
     struct plot_key x = chart->rows->x, y = chart->rows->y;
 
-    if (choose_axes(chart, &x, &y) || row_axis_read(chart, x.name, &heat.x) || row_axis_read(chart, y.name, &heat.y) ||
+    if (choose_axes(chart, &x, &y) || read_axis(chart, x.name, &heat.x) || read_axis(chart, y.name, &heat.y) ||
         read_cells(chart, &heat))
         return -1;
     find_others(chart, &heat);

@@ -3,10 +3,10 @@
  * Nodes are of one or more kinds (cluster_internal.h), so what differs between kinds is asked of a node or of a GPU.
  * GPUs are numbered node by node. Every GPU has a port inside its node (NVLink/NVSwitch or PCIe) with one link in each
  * direction; inside a node nothing but these links is shared. Every NIC has one link in each direction; NIC k of a node
- * serves the GPUs with floor(place * nics / gpus) = k, of the node's numbers. A GPU with several NICs of its own uses
- * them together: they are one NIC to all functions here, of all their bandwidth, but of no more than the GPU's link to
- * the host has, which the data crosses too (one PCIe link for both). Behind the NICs are the links of the topology
- * (topology/topology.h): of the uplinks of leaf switches, say, or of a torus. */
+ * serves the GPUs with floor(place * nics / gpus) = k, where nics and gpus are the node's numbers. A GPU with several
+ * NICs uses them together: all functions here take them for one NIC, with the sum of their bandwidths, but no more than
+ * the GPU's link to the host, which the data crosses too (one PCIe link for both). Behind the NICs are the links of the
+ * topology (topology/topology.h), such as the uplinks of leaf switches or the links of a torus. */
 #ifndef DTSIM_CLUSTER_H
 #define DTSIM_CLUSTER_H
 
@@ -100,7 +100,7 @@ double cluster_between_latency(const struct cluster *cluster, int link);
  * of a model are given. The value of `gpu:`, or NULL. */
 const char *cluster_gpu_name(const struct cluster *cluster, int gpu);
 const struct gpu_spec *cluster_gpu_spec(const struct cluster *cluster, int gpu);
-/* The data sheet of a GPU, with what the cluster changes of it. Its numbers are 0 if the GPU has no name. */
+/* The data sheet of a GPU, with the changes that the cluster makes to it. Its numbers are 0 if the GPU has no name. */
 const struct gpu *cluster_sheet(const struct cluster *cluster, int gpu);
 /* What connects the GPUs of a node, and whether these links connect pairs of GPUs (struct mesh). */
 enum inside_link cluster_inside_link(const struct cluster *cluster, int node);

@@ -239,7 +239,7 @@ static int load_pair(struct arena *arena, struct cluster *cluster, size_t i, str
     return 0;
 }
 
-/* Reads what `between` says of pairs of parts. The cluster has its parts. */
+/* Reads the links of `between`. The parts are loaded before. */
 static int load_between(struct arena *arena, struct cluster *cluster, struct error *err)
 {
     struct between *between = &cluster->between;

@@ -196,7 +196,7 @@ static int load_hf_config(struct arena *arena, struct model *model, struct error
     return 0;
 }
 
-/* Applies `with`: its keys replace those of the transformer of the preset or hf_config. */
+/* Applies `with`: its keys replace the same keys of the preset's or hf_config's transformer. */
 static int change(struct arena *arena, struct model *model, struct error *err)
 {
     const struct node *named = model->transformer ? model->transformer->node : NULL, *with;

@@ -20,7 +20,7 @@ struct transformer {
     int embedding_size;          /* width of the embedding's rows; if it is not `hidden`, a product brings them to it, and
                                     another one back; default: hidden */
     int norm;                    /* enum norm: layernorm | rmsnorm */
-    bool norm_bias;              /* norms have a bias beside their weight; default: true for layernorm */
+    bool norm_bias;              /* norms have a weight and a bias; default: true for layernorm */
     bool post_norms;             /* a further norm after the attention and after the MLP */
     int qk_norm;                 /* enum qk_norm: of queries and keys, before they are turned to their positions */
     bool parallel;               /* the MLP reads what the attention reads: a block has one norm before both */
@@ -145,7 +145,7 @@ struct model {
     struct transformer *transformer;
     const char *hf_config;                   /* path, relative to the scenario's file; of one that stands there a name */
     const struct node *config;               /* of hf_config, where it stands in the scenario itself */
-    struct transformer *with;                /* keys that replace those of preset or hf_config; NULL after model_load */
+    struct transformer *with;                /* keys that replace the same keys of preset or hf_config; NULL after model_load */
     struct list layers;                      /* of struct given_layer */
     struct list stages;                      /* of struct given_layer; one item: all stages are alike; all items are of
                                               * one kind (per) */
@@ -166,7 +166,7 @@ bool model_is_per_rank(const struct model *model);
 bool model_is_timed(const struct model *model);          /* all times are given: no GPU is needed */
 bool model_has_samples(const struct model *model);       /* transformer or flops: batch.global is meaningful */
 double model_parameters(const struct model *model);      /* whole; NaN for one item of `stages`, as it has no count */
-/* The parameters that one token uses (whole): all except those of experts to which it is not sent. */
+/* The parameters that one token uses (whole): all except the parameters of experts to which it is not sent. */
 double model_active_parameters(const struct model *model);
 
 #define RECOMPUTES(X) \
@@ -216,13 +216,13 @@ struct lora {
 extern const struct table lora_table;
 
 /* The form in which blocks keep what their backwards read; all 0: as it is. Gradients are then approximate.
- * few_bit: of an activation function the index of a piece of its derivative, so many bits a value, instead of its input
+ * few_bit: bits a value of the index of a piece of an activation function's derivative, which is kept instead of the input
  *     (Novikov et al. 2023, "Few-bit Backward", arXiv 2202.00441, figure 2).
  * randomized_linear: of a linear layer's input X the projection S'X, which has this share of its rows, at least one. S
  *     is a random matrix that a seed gives again, and the gradient of the weights is (S'dY)'(S'X) (Bershatsky et al.
  *     2022, "Memory-Efficient Backpropagation through Large Linear Layers", arXiv 2201.13195, algorithm 1). Each linear
  *     layer keeps its own projection. NaN: as 0.
- * activations_bits: so many bits for each floating-point value that is kept, and for each group of values a least value
+ * activations_bits: the bits of each floating-point value that is kept; each group of values also has a least value
  *     and a scale (ActNN, Chen et al. 2021; GACT, Liu et al. 2022). Each linear layer keeps its own copy. Masks of
  *     dropout and what has a value a row stay as they are. */
 struct saved_form {
@@ -234,7 +234,7 @@ struct saved_form {
 /* How the model is divided and computed. */
 struct shard {
     int micro;                   /* samples per micro-batch */
-    int slices, slice;           /* of the tokens of each sample there are so many slices, and this one is computed (from
+    int slices, slice;           /* the number of slices of each sample's tokens, and the slice that is computed (from
                                     0); 0 slices means 1 */
     int tensor;                  /* GPUs of the tensor-parallel group */
     bool sequence_parallel;
@@ -287,7 +287,7 @@ enum layer_role {
     LAYER_PREDICTION,            /* a block of multi-token prediction, after the others, on the last stage */
     LAYER_LAST,                  /* after the blocks, on the last stage: final norm, output layer, loss */
 };
-/* The weight of a linear layer on one GPU, of one expert; its product adds its gradient to that of the weight. */
+/* The weight of a linear layer on one GPU, of one expert; its product adds its gradient to the weight's gradient. */
 enum linear_place { LINEAR_BLOCK, LINEAR_OUTPUT, LINEAR_EXPERT };
 struct linear { enum linear_place place; double out, in; };      /* the shape: widths of output and input */
 struct layer {

@@ -146,10 +146,11 @@ static void count_recomputed_exchanges(struct layer *layer, const struct cut *cu
     };
 }
 
-/* What a block of multi-token prediction keeps and exchanges beside its block. The tensor group gathers the results of the
- * product, which is divided by columns, and under sequence parallelism its inputs, which are twice as wide, and divides
- * the results again; the backward does the reverse, and gathers the inputs once more. A gather of results is half an
- * all-reduce of theirs, and counts as one. The block's input is two: the hidden states and the embedding. */
+/* What a block of multi-token prediction keeps and exchanges in addition to its transformer block. The tensor group
+ * gathers the results of the product, which is divided by columns. Under sequence parallelism it also gathers the
+ * product's inputs, which are twice as wide, and divides the results again. The backward does the reverse, and gathers
+ * the inputs once more. A gather of results is half an all-reduce of them, and counts as one. The block has two inputs:
+ * the hidden states and the embedding. */
 static void add_prediction(struct layer *layer, const struct cut *cut, int split)
 {
     bool shares = cut->own_tokens < cut->tokens;

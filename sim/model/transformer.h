@@ -27,7 +27,7 @@ struct cut {
     double sequence, hidden; /* keys that queries see: of a slice of a sample's tokens, up to its end */
     double queries;          /* tokens of a sample on this GPU: the sequence, a share under context parallelism, or a slice */
     double slices, before;   /* of a sample's tokens, at least 1; those before this one, whose keys and values are there */
-    double ulysses;          /* GPUs that exchange heads for tokens, so that attention has so many times the queries and
+    double ulysses;          /* GPUs that exchange heads for tokens; attention then has that many times the queries and
                                 a share of the heads; else 1 */
     double blocks;           /* blocks of keys and values that attention computes one after another; else 1 */
     bool blocks_apart;       /* kernels of their own merge them in fp32 */
@@ -44,7 +44,7 @@ struct cut {
     double query_size, value_size;   /* of one head */
     double ffn;              /* width of the MLP on this GPU */
     double vocabulary;       /* rows of the embedding on this GPU */
-    double columns;          /* columns that the output layer computes on this GPU, those of padding included. Padding
+    double columns;          /* columns that the output layer computes on this GPU, including columns of padding. Padding
                                 costs only time here; to count its memory too, give the padded vocabulary */
     double scores;           /* attention scores on this GPU: batch x heads x queries x sequence */
     bool windowed;           /* the block's queries see the keys of the window alone */
@@ -59,7 +59,7 @@ struct cut {
     struct skew skew;        /* of the rows among the experts */
     double busiest;          /* rows of the GPU that has most of them / mean; `received`, `arriving` are that GPU's */
     bool dispatches_once;    /* tokens are copied for their experts where these are, not before they are sent */
-    bool sends_own_rows;     /* a GPU of a tensor group sends the rows of its own tokens, not those of all */
+    bool sends_own_rows;     /* a GPU of a tensor group sends the rows of its own tokens, not of all tokens */
     bool gathers_rows;       /* then it receives only a share of its experts' rows; the tensor group gathers the shares */
 };
 
@@ -76,7 +76,7 @@ bool softmax_fuses(const struct cut *cut);
 bool rows_by_operators(const struct cut *cut);
 /* Whether linear layers keep random projections of their inputs. */
 bool projects(const struct cut *cut);
-/* The rows of the projection of an input that has so many rows. */
+/* The rows of the projection of an input with that number of rows. */
 double projected_rows(const struct cut *cut, double rows);
 
 /* Parameter tensors of one layer; the last nexperts belong to experts. */
@@ -178,7 +178,7 @@ struct saved {
     enum saved_part part;
     double rows, width;      /* of a tensor: rows x width values */
     double bytes;            /* of a value, as it is */
-    int tensors;             /* so many are kept; INPUT: as it is one, for so many linear layers */
+    int tensors;             /* the number of kept tensors; INPUT: the number of linear layers that share the input */
 };
 struct saved_list {
     struct saved items[32];
@@ -191,7 +191,7 @@ void quantization_kernels(struct kernels *list, const struct cut *cut, enum save
  * while a layer is computed. */
 double embedding_activation(const struct cut *cut);
 double block_activation(const struct cut *cut);
-/* The tensors that add up to block_activation, those of the core of attention last; they live in the arena. */
+/* The tensors that add up to block_activation, the core of attention's last; they live in the arena. */
 const struct saved_tensor *block_tensors_saved(struct arena *arena, const struct cut *cut, size_t *count);
 double block_input(const struct cut *cut);               /* the part of block_activation that is the block's input */
 double core_activation(const struct cut *cut);           /* of the core of attention, whether it runs again or not */
@@ -201,7 +201,7 @@ double core_activation(const struct cut *cut);           /* of the core of atten
 void kept_mark(struct kernels *list, const struct cut *cut);
 double kept_results(const struct kernels *list, const struct cut *cut, bool needed);
 double output_activation(const struct cut *cut);
-double prediction_activation(const struct cut *cut);     /* what a block of multi-token prediction keeps beside its block */
+double prediction_activation(const struct cut *cut);     /* of multi-token prediction, beyond its block */
 double loss_activation(const struct cut *cut);           /* the part of output_activation that belongs to the loss */
 struct workspace embedding_workspace(const struct cut *cut);
 struct workspace block_workspace(const struct cut *cut);

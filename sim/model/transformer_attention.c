@@ -149,7 +149,7 @@ static void head_product(struct kernels *list, const struct cut *cut, enum produ
 /* Kernels around a softmax that is not fused, each of which reads and writes all scores.
  * Plain PyTorch: torch.matmul copies queries, keys and values, whose heads are not contiguous, and their gradients;
  * scores are scaled and masked. The mask of an encoder is added and has no backward. A causal mask that is multiplied
- * takes two kernels: the product, and the difference that moves what is hidden far below zero, which has no backward.
+ * takes two kernels: the product, and a difference that moves hidden scores far below zero and has no backward.
  * With scores_in_place torch.baddbmm reads heads where they lie, and scales. The mask is then written into a view of
  * its result, for which autograd clears a tensor and copies the gradient into it (torch/csrc/autograd/variable.cpp:
  * AsStridedBackward0; FunctionsManual.cpp, as_strided_backward) and three times more (functions/tensor.cpp,
@@ -227,7 +227,7 @@ static void plain_attention(struct kernels *list, const struct cut *cut)
  * Traffic: the forward reads Q, K, V and writes O; the backward reads Q, K, V, O, dO and writes dQ, dK, dV, with sums
  * of dQ in fp32; both have one fp32 sum per row of scores.
  * Causal: blocks above the diagonal are skipped, equally many on each GPU of a context group (the zigzag split); with a
- * window also those below its band. Chunks and documents are so many shorter samples. A slice sees all keys before it:
+ * window also the scores below its band. Chunks and documents are shorter samples. A slice sees all keys before it:
  * this takes as long as without a mask, with as many scores. */
 static void flash_attention(struct kernels *list, const struct cut *cut)
 {
@@ -296,8 +296,8 @@ static void merge_blocks(struct kernels *list, const struct cut *cut)
         memory_kernel(list, cut, "ring-merge", PHASE_FORWARD, CLASS_OTHER, 3 * values * (cut->blocks - 1));
 }
 
-/* Of a slice of a sample's tokens: its keys and values are put behind those of the slices before it. The backward adds the
- * gradients of the latter to those that later slices gave them. */
+/* Of a slice of a sample's tokens: its keys and values are put behind the keys and values of earlier slices. The
+ * backward adds the gradients of the earlier ones to the gradients that later slices gave them. */
 static void join_slices(struct kernels *list, const struct cut *cut)
 {
     double own = cut->tokens * (cut->key + cut->values) * cut->value;

@@ -55,7 +55,7 @@ static void mlp_up(struct kernels *list, const struct cut *cut)
                       3 * cut->tokens * cut->hidden * cut->value);
 }
 
-/* The last product is that of an adapter, if there is one: PEFT computes the frozen product and its bias first
+/* The last product is the adapter's, if there is one: PEFT computes the frozen product and its bias first
  * (peft/tuners/lora/layer.py, Linear.forward: base_layer, then lora_B(lora_A(x))). */
 static void mlp(struct kernels *list, const struct cut *cut)
 {

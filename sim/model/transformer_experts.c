@@ -34,7 +34,7 @@ static void expert_up(struct kernels *list, const struct cut *cut, enum product_
         memory_kernel(list, cut, "gate-sum", PHASE_BACKWARD_INPUT, CLASS_OTHER, 3 * rows * cut->hidden * cut->value);
 }
 
-/* An MLP of `rows` rows; with `experts` each of so many computes its share of the rows. */
+/* An MLP of `rows` rows; with `experts` above 0 that many experts each compute a share of the rows. */
 static void expert_mlp(struct kernels *list, const struct cut *cut, enum product_id up, enum product_id down,
                        double experts, double rows, double ffn)
 {

@@ -34,7 +34,7 @@ void product_kernel(struct kernels *list, const struct cut *cut, struct kernel k
 {
     kernel.name = product_names[kernel.product];
     kernel.dtype = cut->dtype;
-    /* Where the rows are those of the busiest GPU, FLOPs are those of the mean GPU. */
+    /* Where the rows are the busiest GPU's, FLOPs are the mean GPU's. */
     kernel.flop = product_flop(&kernel) / (kernel.kind == KERNEL_GROUPED ? cut->busiest : 1);
     if (kernel.bytes == 0)
         kernel.bytes = product_bytes(&kernel, dtype_bytes(cut->dtype), cut->value);

@@ -94,7 +94,7 @@ double output_activation(const struct cut *cut)
     return bytes + (cut->lora ? 0 : input) + loss_activation(cut);
 }
 
-/* The inputs of three norms, and that of the product, which are two tokens' side by side. */
+/* The inputs of three norms, and the product's input, which has two tokens side by side. */
 double prediction_activation(const struct cut *cut)
 {
     if (cut->formula == ACTIVATIONS_RAJBHANDARI)
@@ -139,8 +139,8 @@ static double mlp_workspace(const struct cut *cut)
 /* Keys and values of other GPUs of the context group, in addition to the GPU's own. If they are gathered: of all GPUs.
  * With ring attention: the block that is computed and the block that arrives. In the backward also their gradients.
  * Merged by kernels of their own: the result so far and the next one in fp32; in the backward the sums of keys and values
- * that are added to, sent and received. Where heads are exchanged for tokens: what is sent and what arrives of queries, keys and values, or of their
- * gradients. A slice puts its keys and values together with those of the slices before it. */
+ * that are added to, sent and received. Where heads are exchanged for tokens: the queries, keys and values that are sent
+ * and that arrive, or their gradients. A slice joins its keys and values to the keys and values of earlier slices. */
 static struct workspace context_workspace(const struct cut *cut)
 {
     double own = cut->tokens * (cut->key + cut->values) * cut->value;
@@ -160,7 +160,7 @@ static struct workspace context_workspace(const struct cut *cut)
  * - the gradients of the activation function's inputs and output;
  * - the gradients on both sides of the softmax and, under selective recomputation, the recomputed core; or those of
  *   FlashAttention (Dao 2023, algorithm 2: dO, dQ, dK, dV, and dQ summed in fp32).
- * What was quantized is unpacked beside the gradients, and a weight of four bits beside all of that. */
+ * Quantized tensors are unpacked while the gradients are there, and a weight of four bits in addition to both. */
 struct workspace block_workspace(const struct cut *cut)
 {
     const struct transformer *shape = cut->shape;

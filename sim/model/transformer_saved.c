@@ -30,7 +30,7 @@ static void save_small(struct saved_list *list, const char *name, enum saved_par
                               .bytes = bytes});
 }
 
-/* The input of so many linear layers, for the gradients of their weights. */
+/* The one input of `readers` linear layers, for the gradients of their weights. */
 static void save_input(struct saved_list *list, const struct cut *cut, const char *name, enum saved_part part,
                        double rows, double width, int readers)
 {

@@ -129,7 +129,7 @@ static int check_ulysses(const struct scenario *scenario, struct error *err)
 }
 
 /* Packed documents (FlashAttention's cu_seqlens, Transformer Engine's format thd): the transformer attends to them alone.
- * What is not fused computes all scores and masks those of other documents. */
+ * Attention that is not fused computes all scores and masks the scores of other documents. */
 static int check_documents(const struct scenario *scenario, struct error *err)
 {
     const struct transformer *shape = scenario->model.transformer;
@@ -250,7 +250,7 @@ static int check_capacity(const struct scenario *scenario, struct error *err)
 }
 
 /* What Megatron Core asks of --overlap-moe-expert-parallel-comm and --moe-shared-expert-overlap (transformer_config.py,
- * __post_init__): without chunks the last rank's forwards have no backward beside them that does not wait for them. */
+ * __post_init__): without chunks the last rank has no backward that could overlap with a forward without waiting for it. */
 static int check_overlap_dispatch(const struct scenario *scenario, struct error *err)
 {
     const struct parallelism *spec = &scenario->parallelism;

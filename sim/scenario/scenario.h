@@ -106,7 +106,7 @@ struct scenario_common {
     struct arena arena;              /* release it */
 };
 void scenario_common_make(struct scenario_common *common, struct cache *cache, const struct node *root);
-/* scenario_read of a tree that shares its unchanged nodes with that of `common`. */
+/* scenario_read of a tree that shares its unchanged nodes with the tree of `common`. */
 int scenario_read_like(struct arena *arena, const struct node *root, const struct scenario_common *common,
                        const char *name, struct scenario *scenario, struct error *err);
 /* The software that a scenario is taken to have which names none, before it is resolved; `parallel`: with a pipeline.

@@ -13,7 +13,8 @@
 bool scenario_names_gpus(const struct scenario *scenario);
 /* The costs that were settled, in words of `costs:`; as the scenario says them where nodes are of several kinds. */
 struct costs_spec scenario_resolved_costs(const struct scenario *scenario);
-/* Among how many of so many replicas of a rank ZeRO divides: groups of a size that was said, else all. */
+/* The number of replicas among which ZeRO divides a rank's states: the group size that the scenario gives, else all
+ * `data` replicas. */
 int scenario_rank_shard(const struct parallelism *spec, int data);
 /* A rule of what goes together. All of some are asked, so that a person sees every mistake at once; -1 where one of
  * them was broken. */

@@ -264,7 +264,7 @@ int scenario_lay_own(struct scenario *scenario, struct error *err)
     struct software_part items[PARTS];
     const struct software_parts parts = {items, PARTS};
 
-    if (scenario->model.transformer) {   /* it may be that of many scenarios */
+    if (scenario->model.transformer) {   /* many scenarios may share it */
         struct transformer *shape = ARENA_ARRAY(arena, struct transformer, 1);
 
         *shape = *scenario->model.transformer;

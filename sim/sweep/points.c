@@ -133,10 +133,10 @@ static int value_of(void *context, int name, struct value *value, struct error *
     size_t i = (size_t)name, choice;
 
     if (i < points->axes.count) {
+        const char *path = points->axes.items[i].name;
         const struct axis *axis = axis_value(moment, i, &choice);
 
-        *value = axis && axis->values ? axis->values[choice] : path_value(points->axes.items[i].name, node_at(points->base,
-                                                                                      points->axes.items[i].name));
+        *value = axis && axis->values ? axis->values[choice] : path_value(path, node_at(points->base, path));
         return 0;
     }
     i -= points->axes.count;
