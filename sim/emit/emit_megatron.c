@@ -216,7 +216,7 @@ static void say_strategy(struct emit *e)
         say(e, "microbatch-group-size-per-virtual-pipeline-stage %ld", emit_number(e, "strategy.micro_batch_group"));
     say_layout(e);
     say_context(e);
-    if (zero == 1)
+    if (zero == 1 && !emit_is(e, "memory.optimizer", "muon"))
         say(e, "use-distributed-optimizer");
     if (zero > 1 && zero < 4)
         say(e, "use-megatron-fsdp \\\n    --data-parallel-sharding-strategy %s", shards[zero]);
@@ -279,10 +279,9 @@ static void say_memory(struct emit *e)
           {"momentum", "sgd"},
           {"lamb", "lamb"},
           {"adafactor", "adafactor"},
-          {"muon", "muon"},
       };
     bool eight = emit_is(e, "memory.optimizer", "adam-8bit"), half = emit_is(e, "memory.optimizer", "adam-half");
-    bool master = emit_is(e, "software.master", "half");
+    bool master = emit_is(e, "software.master", "half"), muon = emit_is(e, "memory.optimizer", "muon");
 
     for (size_t i = 0; i < COUNT(precisions); i++)
         if (emit_is(e, "memory.precision", precisions[i].ours))
@@ -290,9 +289,12 @@ static void say_memory(struct emit *e)
     for (size_t i = 0; i < COUNT(optimizers); i++)
         if (emit_is(e, "memory.optimizer", optimizers[i].ours))
             say(e, "optimizer %s", optimizers[i].theirs);
-    if (emit_is(e, "memory.optimizer", "muon") && emit_number(e, "strategy.tensor") > 1)
+    /* 0.16 and 0.17 refuse --use-distributed-optimizer with Muon; later releases still know dist_muon (arguments.py). */
+    if (muon)
+        say(e, "optimizer %s", emit_number(e, "strategy.zero") == 1 ? "dist_muon" : "muon");
+    if (muon && emit_number(e, "strategy.tensor") > 1)
         say(e, "muon-tp-mode %s", emit_text(e, "software.muon_tensor"));
-    if (emit_is(e, "memory.optimizer", "muon") && emit_is(e, "software.muon_split_qkv", "false"))
+    if (muon && emit_is(e, "software.muon_split_qkv", "false"))
         say(e, "muon-no-split-qkv");
     if (eight || half || master)
         say(e, "use-precision-aware-optimizer");
