@@ -7,7 +7,8 @@
 set -u
 dtsim=$(realpath "$1") what=$2 times=${3:-3}
 scratch=$(mktemp -d) || exit 2
-trap 'rm -rf "$scratch"' EXIT
+# A child that is killed before it has become its command would run the trap too.
+trap '[ $BASHPID = $$ ] && rm -rf "$scratch"' EXIT
 cd "$scratch" || exit 2
 RANDOM=1
 options=()

@@ -10,7 +10,8 @@
 set -u
 dtsim=$(realpath "$1") what=$2 times=${3:-10}
 scratch=$(mktemp -d) || exit 2
-trap 'umount "$scratch/disk" 2>/dev/null; rm -rf "$scratch"' EXIT
+# A child that is killed before it has become its command would run the trap too.
+trap '[ $BASHPID = $$ ] && { umount "$scratch/disk" 2>/dev/null; rm -rf "$scratch"; }' EXIT
 cd "$scratch" || exit 2
 RANDOM=1
 cat >sweep.yaml <<'end'

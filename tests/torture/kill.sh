@@ -8,7 +8,8 @@ set -u
 dtsim=$(realpath "$1") times=${2:-20}
 here=$(realpath "$(dirname "$0")/..")
 scratch=$(mktemp -d) || exit 2
-trap 'rm -rf "$scratch"' EXIT
+# A child that is killed before it has become its command would run the trap too.
+trap '[ $BASHPID = $$ ] && rm -rf "$scratch"' EXIT
 shift $(($# > 2 ? 2 : $#))
 [ $# -gt 0 ] || set -- rows plot trace calibrate train
 cd "$scratch" || exit 2
