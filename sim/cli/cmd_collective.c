@@ -188,8 +188,8 @@ static int replay_collective(struct request *request, bool json, struct error *e
 
     if (!collective_runs_on(request->collective, &request->cluster)) {
         free(gpus);
-        return error_add(err, EXIT_INPUT, (struct loc){0}, "--algorithm: %s needs switches that reduce: a cluster "
-                         "whose communication profile has 'nvls', such as dgx-h100", request->collective->name);
+        return error_add(err, EXIT_INPUT, (struct loc){0}, "--algorithm: %s needs %s",
+                         request->collective->name, collective_needs(request->collective));
     }
     for (int i = 0; i < request->ranks; i++)
         gpus[i] = i;

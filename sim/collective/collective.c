@@ -83,22 +83,37 @@ static void write_message(struct messages *messages, struct message message)
     BUG_IF(message.step < 0 || (messages->count && message.step < messages->items[messages->count - 1].step));
     BUG_IF(message.src < 0 || message.dst < 0 || message.src == message.dst);
     BUG_IF(message.chunk < 0 || message.nchunks < 1);
+    message.port = (uint8_t)messages->port;
+    message.phase = (uint16_t)messages->phase;
     *GROW(messages) = message;
+}
+
+void through_port(struct messages *messages, int port)
+{
+    BUG_IF(port < 0 || port > UINT8_MAX);
+    messages->port = port;
+}
+
+void next_phase(struct messages *messages)
+{
+    BUG_IF(messages->phase == UINT16_MAX);
+    messages->phase++;
 }
 
 void copy(struct messages *messages, int step, int src, int dst, int chunk, int nchunks)
 {
-    write_message(messages, (struct message){step, src, dst, chunk, nchunks, COPY});
+    write_message(messages, (struct message){step, src, dst, chunk, nchunks, COPY, 0, 0});
 }
 
 void reduce(struct messages *messages, int step, int src, int dst, int chunk, int nchunks)
 {
-    write_message(messages, (struct message){step, src, dst, chunk, nchunks, REDUCE});
+    write_message(messages, (struct message){step, src, dst, chunk, nchunks, REDUCE, 0, 0});
 }
 
 double collective_messages(const struct collective *collective, const struct task *task)
 {
-    const struct task any = {.n = task->n, .per_node = task->per_node, .bytes = INFINITY};
+    const struct task any = {.n = task->n, .per_node = task->per_node, .bytes = INFINITY,
+                             .torus = task->torus};
     const struct collective *candidate;
     double most = 0;
 
@@ -110,4 +125,33 @@ double collective_messages(const struct collective *collective, const struct tas
         if (candidate->write_messages)
             most = fmax(most, collective_messages(candidate, task));
     return most;
+}
+
+bool collective_runs_in(const struct collective *collective, const struct placed_group *group)
+{
+    return !collective->torus || group->is_torus;
+}
+
+const char *collective_needs(const struct collective *collective)
+{
+    if (collective->torus)
+        return "a torus with wrap, such as 'network: {topology: {dims: [4, 4, 8]}}', and in each group all nodes of "
+               "some of its dimensions, one GPU a node, in their order";
+    return "switches that reduce: a cluster whose communication profile has 'nvls', such as dgx-h100";
+}
+
+int collective_check_group(const struct collective *collective, const struct placed_group *group, struct error *err)
+{
+    if (collective_runs_in(collective, group))
+        return 0;
+    return error_clash(err, (struct loc){0}, "%s: %s does not run on these %d GPUs; it needs %s",
+                       collective_op_names[collective->op], collective->name, group->n, collective_needs(collective));
+}
+
+int collective_lanes(const struct collective *collective, const struct placed_group *group, int channels)
+{
+    const struct task task = {.n = group->n, .per_node = group->per_node, .torus = group->torus};
+    int ports = collective->ports ? collective->ports(&task) : 1;
+
+    return channels < ports ? ports : channels;
 }

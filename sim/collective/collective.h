@@ -32,19 +32,30 @@ enum combine { COPY, REDUCE };       /* the receiver keeps the chunks that arriv
 
 /* In `step`, src sends nchunks chunks to dst, from `chunk` on; after the last chunk of the vector comes chunk 0. A
  * message waits for the messages that last brought any of these chunks, in earlier steps, to its source or to its
- * destination. A rank sends one message after another on each channel, in the order in which they are written. Within
+ * destination. A rank sends one message after another on each port of each channel, in the order in which they are
+ * written. Its first message of a phase on a port waits for the messages that last came to it on each port. Within
  * a step everything happens at the same time: messages of one step do not see each other, and several may bring the
  * same chunk to the same rank. So arrivals that must not overlap, such as those at the root of a gather, have steps of
  * their own. */
 struct message {
     int step, src, dst, chunk, nchunks;
-    enum combine combine;
+    uint8_t combine;                 /* enum combine */
+    uint8_t port;
+    uint16_t phase;
 };
-struct messages { struct message *items; size_t count, capacity; };
+struct messages {
+    struct message *items;
+    size_t count, capacity;
+    int port, phase;                 /* of the messages that are written next; at first 0 */
+};
 
 /* Write one message. Its step is its predecessor's step, or a later one. */
 void copy(struct messages *messages, int step, int src, int dst, int chunk, int nchunks);
 void reduce(struct messages *messages, int step, int src, int dst, int chunk, int nchunks);
+/* The messages that are written next leave through that port and arrive at it (0 to 255). */
+void through_port(struct messages *messages, int port);
+/* The messages that are written next are of a new phase. */
+void next_phase(struct messages *messages);
 
 /* The group that an algorithm runs on. */
 struct task {
@@ -54,6 +65,7 @@ struct task {
     double bytes;                    /* the vector of one channel */
     int folded;                      /* the ranks of two nodes, if these stand for all (struct folded): only these are
                                         written, in all steps, each node in the other nodes' place; 0: all n ranks */
+    struct torus torus;              /* whose nodes are the ranks, in their order; no dims: the ranks are on none */
 };
 
 /* The cost of one message, for closed forms on clusters. */
@@ -100,6 +112,7 @@ struct collective {
         NODES_ALIKE_OF_TWO,          /* the same, but only if the number of ranks is a power of two; */
         NODES_IN_RING,               /* the same, and they send to the next node alone */
     } nodes;
+    bool torus;                      /* along the dimensions of a torus: runs on such groups alone */
     bool chain;                      /* goes once along a ring, from the root or to it */
     bool library;                    /* NCCL has it: auto chooses among these if the cluster has a profile */
     bool usual;                      /* the default of its operation; one of each operation */
@@ -107,6 +120,7 @@ struct collective {
     const struct collective *reduce_scatter, *all_gather;
     double error;                    /* of ideal if n is no power of two, as a share of the time; 0: it is exact */
     int (*chunks)(const struct task *task);      /* the number of equal chunks of the vector */
+    int (*ports)(const struct task *task);       /* the messages that a rank sends at once on a channel; NULL: 1 */
     double (*messages)(const struct task *task);     /* their number; not required: <= 2 n chunks, or 2 n log2 n */
     void (*write_messages)(struct messages *messages, const struct task *task); /* NULL: the cheapest of the others runs */
     /* Seconds on a full-duplex network without contention, every pair `latency` s and `bandwidth` B/s apart. */
@@ -140,12 +154,14 @@ struct collective_call {
     const struct collective *collective;
     const struct placed_group *group;
     double bytes;                    /* of the vector, as enum collective_op counts them */
-    int channels;                    /* the most that may be used */
+    int channels;                    /* the most that may be used; at least the algorithm's ports, which use them as
+                                        lanes (collective_lanes) */
 };
 /* What an algorithm sees of the call, if it runs on all its channels. */
 static inline struct task collective_task(const struct collective_call *call)
 {
-    return (struct task){.n = call->group->n, .per_node = call->group->per_node, .bytes = call->bytes / call->channels};
+    return (struct task){.n = call->group->n, .per_node = call->group->per_node, .bytes = call->bytes / call->channels,
+                         .torus = call->group->torus};
 }
 
 /* The algorithm, channels and protocol that run. */
@@ -160,8 +176,16 @@ struct collective_choice {
 struct collective_choice collective_choose(const struct collective_call *call);
 /* The call with the algorithm and the channels that were chosen for it. */
 struct collective_call collective_chosen(struct collective_call call, const struct collective *used, int channels);
-/* False for a reduction in the switch on a cluster whose profile has none. */
+/* False for a reduction in the switch on a cluster whose profile has none, and for a torus's collective on any other
+ * cluster. */
 bool collective_runs_on(const struct collective *collective, const struct cluster *cluster);
+/* Whether it runs on this group of a cluster that it runs on; an error if it does not. */
+bool collective_runs_in(const struct collective *collective, const struct placed_group *group);
+int collective_check_group(const struct collective *collective, const struct placed_group *group, struct error *err);
+/* What clusters need for it, or its groups: "switches that reduce: ..."; for messages. */
+const char *collective_needs(const struct collective *collective);
+/* `channels`, or the algorithm's ports in this group if these are more. */
+int collective_lanes(const struct collective *collective, const struct placed_group *group, int channels);
 
 /* Of a collective through many nodes, the members and channels that are lowered and stand for all. This is exact if all
  * nodes are alike, with the same number of members in the same places.

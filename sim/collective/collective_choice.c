@@ -300,6 +300,8 @@ static struct collective_choice choose_protocol(struct collective_call call, dou
 static bool runs_on(const struct collective *collective, const struct cluster *cluster, unsigned kinds,
                     const struct communication *library)
 {
+    if (collective->torus)
+        return cluster_wraps(cluster);
     for (int kind = 0; kind < cluster_kinds(cluster) && collective->in_switch; kind++)
         if (kinds >> kind & 1 && cluster_is_mesh(cluster, cluster_kind_node(cluster, kind)))
             return false;
@@ -325,7 +327,8 @@ static bool may_switch(const struct placed_group *group, double bytes)
 /* Whether auto may choose it. NCCL's tree is a chain inside a node, and no better there than a ring. */
 static bool is_candidate(const struct collective *collective, const struct placed_group *group, double bytes)
 {
-    if (!collective->write_messages || !runs_on(collective, group->cluster, group->kinds, group->communication))
+    if (!collective->write_messages || collective->torus ||
+        !runs_on(collective, group->cluster, group->kinds, group->communication))
         return false;
     if (!group->communication)
         return true;

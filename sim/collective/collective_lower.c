@@ -81,14 +81,14 @@ static void add_waits(struct lowering *lowering, const struct channel *channel, 
     }
 }
 
-static uint32_t lower_message(struct lowering *lowering, int c, int src, int dst, double bytes)
+static uint32_t lower_message(struct lowering *lowering, int lane, int src, int dst, double bytes)
 {
     const struct tuning *tuning = &lowering->tuning;
     bool inside = lowering->node[src] == lowering->node[dst];
     struct new_op op = lowering->like;
 
     op.kind = OP_TRANSFER;
-    op.lane = lowering->lanes[src * lowering->stride + c];
+    op.lane = lowering->lanes[src * lowering->stride + lane];
     op.transfer.src = (uint32_t)lowering->group->gpus[src];
     op.transfer.dst = (uint32_t)lowering->group->gpus[dst];
     op.transfer.delay = inside ? tuning->inside.delay : tuning->between.delay;
@@ -98,25 +98,27 @@ static uint32_t lower_message(struct lowering *lowering, int c, int src, int dst
     return program_add(lowering->program, op, lowering->deps.items, lowering->deps.count);
 }
 
-/* Most messages of a rank go where its last message went, and differ at most in their bytes. */
+/* Most messages of a rank's port go where its last message went, and differ at most in their bytes. An algorithm with
+ * ports has one channel, and a lane for each port. */
 static void lower_channel(struct lowering *lowering, int c)
 {
     const struct dag *dag = lowering->dag;
     struct channel *channel = &lowering->channel[c];
-    struct last { int dst; uint32_t id; } *last = xcalloc((size_t)dag->n, sizeof *last);
+    struct last { int dst; uint32_t id; } *last = xcalloc((size_t)dag->n * (size_t)dag->ports, sizeof *last);
 
     channel->base = (uint32_t)lowering->program->ops.count;
     for (size_t i = 0; i < dag->messages.count; i++) {
         const struct message *message = &dag->messages.items[i];
         double bytes = lowering->bytes * message->nchunks / dag->chunks;
-        struct last *before = &last[message->src];
+        struct last *before = &last[message->src * dag->ports + message->port];
 
         lowering->deps.count = 0;
         add_waits(lowering, channel, i);
         before->id = before->dst == message->dst + 1 ?
                          program_resize(lowering->program, before->id, bytes, lowering->deps.items,
                                         lowering->deps.count) :
-                         lower_message(lowering, c, channel->order[message->src], channel->order[message->dst], bytes);
+                         lower_message(lowering, c + message->port, channel->order[message->src],
+                                       channel->order[message->dst], bytes);
         before->dst = message->dst + 1;          /* 0: none yet */
     }
     free(last);
@@ -214,6 +216,7 @@ struct collective_choice collective_lower(const struct collective_call *call, co
     lowering.bytes = task.bytes;
     lowering.channels = folded ? folded->channels : choice.channels;
     lowering.dag = dags_find(dags, choice.used, &task);
+    BUG_IF(lowering.dag->ports > 1 && (lowering.channels > 1 || lowering.dag->ports > call->channels));
     BUG_IF(lowering.dag->messages.count * (size_t)lowering.channels + program->ops.count + (size_t)lowered.n >
            UINT32_MAX);
     lower_channels(&lowering, &chosen);

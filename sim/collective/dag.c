@@ -14,10 +14,11 @@ struct arrivals {
         struct pair { uint32_t message, others; } *items;
         size_t count, capacity;
     } pairs;
-    uint32_t *latest;        /* [source]: the latest of its messages that were noted, or NONE */
-    uint32_t *sources;       /* the sources whose latest is not NONE, and their number */
+    uint32_t *latest;        /* [lane], a port of a source: the latest of its messages that were noted, or NONE */
+    uint32_t *sources;       /* the lanes whose latest is not NONE, and their number */
     size_t count;
-    uint32_t *sent;          /* [rank]: the last message that it sent, or NONE */
+    uint32_t *sent;          /* [lane]: the last message that left it, or NONE */
+    uint32_t *received;      /* [lane]: the last message that arrived there in an earlier step, or NONE */
 };
 
 static uint32_t *table(size_t count)
@@ -28,6 +29,11 @@ static uint32_t *table(size_t count)
     return items;
 }
 
+static uint32_t lane_of(const struct dag *dag, int rank, int port)
+{
+    return (uint32_t)rank * (uint32_t)dag->ports + (uint32_t)port;
+}
+
 static void wait_for(struct dag *dag, uint32_t what)
 {
     *GROW(&dag->waits) = what;
@@ -35,7 +41,8 @@ static void wait_for(struct dag *dag, uint32_t what)
 
 static void arrivals_note(const struct dag *dag, struct arrivals *arrivals, uint32_t message)
 {
-    uint32_t source = (uint32_t)dag->messages.items[message].src, *latest = &arrivals->latest[source];
+    const struct message *noted = &dag->messages.items[message];
+    uint32_t source = lane_of(dag, noted->src, noted->port), *latest = &arrivals->latest[source];
 
     if (*latest == NONE)
         arrivals->sources[arrivals->count++] = source;
@@ -43,7 +50,7 @@ static void arrivals_note(const struct dag *dag, struct arrivals *arrivals, uint
         *latest = message;
 }
 
-/* Notes the messages that last delivered any of the chunks to the rank. The messages of one sender arrive one after
+/* Notes the messages that last delivered any of the chunks to the rank. The messages of one lane arrive one after
  * another, so only the latest of them is noted. True when a chunk is still the rank's own. */
 static bool arrivals_collect(const struct dag *dag, struct arrivals *arrivals, int rank, int chunk, int nchunks)
 {
@@ -65,6 +72,17 @@ static bool arrivals_collect(const struct dag *dag, struct arrivals *arrivals, i
     return own;
 }
 
+/* Notes the messages that arrived last on each port of the rank. */
+static void phase_collect(const struct dag *dag, struct arrivals *arrivals, int rank)
+{
+    for (int port = 0; port < dag->ports; port++) {
+        uint32_t last = arrivals->received[lane_of(dag, rank, port)];
+
+        if (last != NONE)
+            arrivals_note(dag, arrivals, last);
+    }
+}
+
 /* Waits for the noted messages, except for `lane`'s own, which are earlier in its lane; forgets them. */
 static void arrivals_wait(struct dag *dag, struct arrivals *arrivals, uint32_t lane)
 {
@@ -84,6 +102,7 @@ static void arrivals_deliver(const struct dag *dag, struct arrivals *arrivals, u
     uint32_t *row = &arrivals->last[(size_t)message->dst * (size_t)dag->chunks];
     uint32_t nmessages = (uint32_t)dag->messages.count;
 
+    arrivals->received[lane_of(dag, message->dst, message->port)] = i;
     for (int c = 0; c < message->nchunks; c++) {
         uint32_t *last = &row[(message->chunk + c) % dag->chunks], before = *last;
 
@@ -105,14 +124,17 @@ static void arrivals_deliver(const struct dag *dag, struct arrivals *arrivals, u
 static void message_waits(struct dag *dag, struct arrivals *arrivals, uint32_t i)
 {
     const struct message *message = &dag->messages.items[i];
-    uint32_t nmessages = (uint32_t)dag->messages.count, src = (uint32_t)message->src, *sent = &arrivals->sent[src];
+    uint32_t nmessages = (uint32_t)dag->messages.count, src = (uint32_t)message->src;
+    uint32_t lane = lane_of(dag, message->src, message->port), *sent = &arrivals->sent[lane];
     bool src_own, dst_own;
 
     BUG_IF(message->src >= dag->n || message->dst >= dag->n || message->chunk >= dag->chunks ||
-           message->nchunks > dag->chunks);
+           message->nchunks > dag->chunks || message->port >= dag->ports);
     src_own = arrivals_collect(dag, arrivals, message->src, message->chunk, message->nchunks);
     dst_own = arrivals_collect(dag, arrivals, message->dst, message->chunk, message->nchunks);
-    arrivals_wait(dag, arrivals, src);
+    if (message->phase != (*sent == NONE ? 0 : dag->messages.items[*sent].phase))
+        phase_collect(dag, arrivals, message->src);
+    arrivals_wait(dag, arrivals, lane);
     if (src_own && *sent == NONE)
         wait_for(dag, nmessages + src);
     if (dst_own && (*sent == NONE || dag->messages.items[*sent].dst != message->dst))
@@ -127,8 +149,9 @@ static void end_waits(struct dag *dag, struct arrivals *arrivals, int rank)
 
     arrivals_collect(dag, arrivals, rank, 0, dag->chunks);
     arrivals_wait(dag, arrivals, NONE);
-    if (arrivals->sent[rank] != NONE)
-        wait_for(dag, arrivals->sent[rank]);
+    for (int port = 0; port < dag->ports; port++)
+        if (arrivals->sent[lane_of(dag, rank, port)] != NONE)
+            wait_for(dag, arrivals->sent[lane_of(dag, rank, port)]);
     if (dag->waits.count == before)
         wait_for(dag, (uint32_t)dag->messages.count + (uint32_t)rank);
 }
@@ -136,18 +159,21 @@ static void end_waits(struct dag *dag, struct arrivals *arrivals, int rank)
 void dag_init(struct dag *dag, const struct collective *collective, const struct task *task)
 {
     struct arrivals arrivals = {0};
-    size_t list = 0, nmessages;
+    size_t list = 0, nmessages, lanes;
     int n = task->folded ? task->folded : task->n;
 
-    *dag = (struct dag){.n = n, .chunks = collective->chunks(task)};
+    *dag = (struct dag){.n = n, .chunks = collective->chunks(task),
+                        .ports = collective->ports ? collective->ports(task) : 1};
     collective->write_messages(&dag->messages, task);
     nmessages = dag->messages.count;
     BUG_IF(n < 1 || dag->chunks < 1 || nmessages > INT32_MAX);
     dag->first = xcalloc(nmessages + (size_t)n + 1, sizeof *dag->first);
     arrivals.last = table((size_t)n * (size_t)dag->chunks);
-    arrivals.latest = table((size_t)n);
-    arrivals.sources = table((size_t)n);
-    arrivals.sent = table((size_t)n);
+    lanes = (size_t)n * (size_t)dag->ports;
+    arrivals.latest = table(lanes);
+    arrivals.sources = table(lanes);
+    arrivals.sent = table(lanes);
+    arrivals.received = table(lanes);
     while (list < nmessages) {
         size_t begin = list;
 
@@ -168,6 +194,7 @@ void dag_init(struct dag *dag, const struct collective *collective, const struct
     free(arrivals.latest);
     free(arrivals.sources);
     free(arrivals.sent);
+    free(arrivals.received);
 }
 
 void dag_release(struct dag *dag)
@@ -189,7 +216,8 @@ const struct dag *dags_find(struct dags *dags, const struct collective *collecti
     for (size_t i = 0; i < DAGS; i++) {
         known = &dags->items[i];
         if (known->collective == collective && known->task.n == task->n && known->task.per_node == task->per_node &&
-            known->task.bytes == task->bytes && known->task.folded == task->folded)
+            known->task.bytes == task->bytes && known->task.folded == task->folded &&
+            !memcmp(&known->task.torus, &task->torus, sizeof task->torus))
             return &known->dag;
     }
     known = &dags->items[dags->next++ % DAGS];

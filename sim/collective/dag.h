@@ -7,7 +7,7 @@
 /* Waits name messages and ranks, so that every channel repeats the DAG on its own members and lanes. A wait below
  * messages.count is for this message; messages.count + r is for rank r to be ready. */
 struct dag {
-    int n, chunks;           /* ranks in the DAG; chunks of the vector */
+    int n, chunks, ports;    /* ranks in the DAG; chunks of the vector; ports of a rank */
     struct messages messages;
     struct deps waits;
     uint32_t *first;         /* list i: waits[first[i] .. first[i + 1]): of message i, then of the end of every rank */

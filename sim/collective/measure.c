@@ -366,7 +366,12 @@ int measure_collective(struct measure *measure, const struct collective_call *ca
     *result = (struct measured){.used = call->collective, .channels = 1, .protocol = PROTOCOL_NONE, .index = -1};
     if (group->n <= 1)
         return 0;
-    wanted.key.channels = asked.channels = call->channels ? call->channels : placed_group_channels(group);
+    if (collective_check_group(call->collective, group, err)) {
+        measure->failed = true;
+        return -1;
+    }
+    wanted.key.channels = asked.channels = collective_lanes(call->collective, group, call->channels ? call->channels :
+                                                            placed_group_channels(group));
     placed = find_placement(measure, group->gpus, (size_t)ngroups * (size_t)group->n, &wanted.key.placement);
     known = placed ? cache_find(measure->cache, CACHE_COLLECTIVE, &wanted.key, sizeof wanted.key) : NULL;
     if (!known && measure_first(measure, &wanted, err)) {

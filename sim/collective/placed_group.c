@@ -131,6 +131,7 @@ struct placed_group placed_group_of(const struct cluster *cluster, const int *gp
     struct placed_group group = {.cluster = cluster, .n = n, .gpus = gpus, .topology = {.share = 1, .crowding = 1, .narrowing = 1}, .mesh_share = 1};
 
     group.per_node = find_per_node(&group);
+    group.is_torus = cluster_torus(cluster, gpus, n, &group.torus);
     if (cluster->ideal)
         return group;
     find_topology(&group);

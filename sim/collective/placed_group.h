@@ -5,6 +5,8 @@
 
 #include <stdbool.h>
 
+#include "topology/torus.h"
+
 struct cluster;
 struct communication;
 
@@ -34,6 +36,8 @@ struct placed_group {
     int n;                           /* members */
     const int *gpus;                 /* a member: its GPU; the caller's, and not copied */
     int per_node;                    /* as in struct task */
+    bool is_torus;                   /* the members are a torus of the cluster's, one a node (cluster_torus): */
+    struct torus torus;
     struct group_topology topology;
     struct node_links slowest;       /* the slowest of the members' links, each for itself; 0 on the ideal cluster */
     unsigned kinds;                  /* of its nodes, bit k: kind k; 0 on the ideal cluster */

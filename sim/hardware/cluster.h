@@ -126,6 +126,10 @@ int cluster_leaf_of(const struct cluster *cluster, int node);
 /* Whether what the nodes of two leaves send to other leaves may meet on a link. Whether the topology is a tree. */
 bool cluster_leaves_meet(const struct cluster *cluster, int leaf, int other);
 bool cluster_is_tree(const struct cluster *cluster);
+/* Whether the nodes are a torus with wrap. Whether n members on these GPUs, one a node, are a torus themselves
+ * (topology_torus_of). */
+bool cluster_wraps(const struct cluster *cluster);
+bool cluster_torus(const struct cluster *cluster, const int *gpus, int n, struct torus *torus);
 /* The bandwidth of the NICs below a switch over the bandwidth of its uplinks, of a leaf-spine or of rails; else 1. */
 double cluster_oversubscription(const struct cluster *cluster);
 const char *cluster_topology_note(const struct cluster *cluster);     /* topology_note */

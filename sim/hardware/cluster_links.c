@@ -317,6 +317,27 @@ const char *cluster_topology_note(const struct cluster *cluster)
     return topology_note(&cluster->network.topology);
 }
 
+bool cluster_wraps(const struct cluster *cluster)
+{
+    return cluster->network.topology.kind == TOPOLOGY_TORUS && cluster->network.topology.wraps;
+}
+
+bool cluster_torus(const struct cluster *cluster, const int *gpus, int n, struct torus *torus)
+{
+    int *nodes;
+    bool is;
+
+    *torus = (struct torus){0};
+    if (!cluster_wraps(cluster))
+        return false;
+    nodes = xcalloc((size_t)n, sizeof *nodes);
+    for (int i = 0; i < n; i++)
+        nodes[i] = cluster_node_of(cluster, gpus[i]);
+    is = topology_torus_of(&cluster->network.topology, nodes, n, torus);
+    free(nodes);
+    return is;
+}
+
 int cluster_between_links(const struct cluster *cluster)
 {
     return topology_links(cluster_topology_of(cluster)) + 2 * cluster->between.count;

@@ -311,9 +311,8 @@ static int check_switches(const struct scenario *scenario, struct error *err)
 
     if (collective_runs_on(collective, &scenario->cluster))
         return 0;
-    return error_clash(err, STRATEGY_LOC(scenario, "all_reduce"), "strategy: all_reduce: %s needs switches "
-                       "that reduce: a cluster whose communication profile has 'nvls', such as dgx-h100",
-                       collective->name);
+    return error_clash(err, STRATEGY_LOC(scenario, "all_reduce"), "strategy: all_reduce: %s needs %s",
+                       collective->name, collective_needs(collective));
 }
 
 static int check_communicator(const struct scenario *scenario, struct error *err)

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 
 #include "base/base.h"
+#include "collective/collective.h"
+#include "config/conf.h"
 #include "hardware/cluster.h"
 #include "layout/layout.h"
 #include "scenario/scenario_internal.h"
@@ -173,6 +175,52 @@ int group_count(const struct scenario *scenario, const struct process_group *gro
     };
 
     return lengths[group->axis] / group->size;
+}
+
+/* Whether the all-reduce runs in all groups of one kind and pipeline rank, and all have equally many dimensions, since
+ * they have equally many lanes. */
+static bool all_reduces(const struct scenario *scenario, const struct collective *collective, enum group_kind kind,
+                        int p)
+{
+    const struct process_group *group = &scenario_groups(scenario, p)->of[kind];
+    int members = group_members(group), tensor = scenario_tensor(scenario, p), dims = -1;
+    int *gpus = xcalloc((size_t)members, sizeof *gpus);
+    bool run = true;
+
+    for (int i = 0; i < scenario_rank_replicas(scenario, p) * tensor && run && members > 1; i++) {
+        int replica = i / tensor, t = i % tensor, index = group->axis == AXIS_TENSOR ? t : replica;
+        struct placed_group placed;
+
+        if (index != group_index(group, group_of(group, index), 0))
+            continue;                                /* not its group's first member */
+        group_gpus(scenario, group, t, replica, p, gpus);
+        placed = placed_group_of(&scenario->cluster, gpus, members);
+        dims = dims < 0 ? placed.torus.dims : dims;
+        run = collective_runs_in(collective, &placed) && placed.torus.dims == dims;
+    }
+    free(gpus);
+    return run;
+}
+
+int process_groups_check(const struct scenario *scenario, struct error *err)
+{
+    const struct collective *collective = scenario_all_reduce(scenario);
+    const struct process_groups *groups = &scenario->groups;
+    const enum group_kind kinds[] = {GROUP_TENSOR, groups->sums[PARAMETERS_COMMON], groups->sums[PARAMETERS_APART],
+                                     GROUP_SAME_SHARE};
+
+    for (int s = 0; s < plan_virtual_stages(&scenario->plan) && collective->torus; s++)
+        if (plan_holders(&scenario->plan, s) > 1)
+            return error_clash(err, STRATEGY_LOC(scenario, "all_reduce"), "strategy: all_reduce: %s does not go with "
+                               "pipeline ranks that hold the same stage; expected 'ring', or another schedule",
+                               collective->name);
+    for (int p = 0; p < scenario->plan.stages && collective->torus; p++)
+        for (size_t k = scenario->parallelism.sequence_parallel ? 1 : 0; k < COUNT(kinds); k++)
+            if (!all_reduces(scenario, collective, kinds[k], p))
+                return error_clash(err, STRATEGY_LOC(scenario, "all_reduce"), "strategy: all_reduce: %s does not run "
+                                   "in the %s groups of pipeline rank %d; it needs %s", collective->name,
+                                   groups->of[kinds[k]].name, p, collective_needs(collective));
+    return 0;
 }
 
 double recipe_share(const struct recipe *recipe, enum held held, struct by_class amount)

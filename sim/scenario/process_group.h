@@ -58,6 +58,10 @@ struct scenario;
 /* The degrees, ZeRO's share and the plan are resolved. */
 void process_groups_make(struct scenario *scenario);
 
+/* Whether the all-reduce runs in all groups that may ask for it. After rank_views_make. */
+struct error;
+int process_groups_check(const struct scenario *scenario, struct error *err);
+
 /* In which respects members of groups may differ although their places are alike; a set of bits. Where they differ, no
  * member may stand for others in that respect: neither a replica for all, nor a flow for a tensor group. */
 enum uneven {

@@ -279,7 +279,8 @@ static int resolve(struct scenario *scenario, struct error *err)
     recipe_make(scenario);
     rank_views_make(scenario);
     scenario->uneven = scenario_uneven(scenario);
-    if (check_flush(scenario, err) || (schedule->check && schedule->check(&part, STRATEGY_LOC(scenario, "schedule"), err)))
+    if (process_groups_check(scenario, err) || check_flush(scenario, err) ||
+        (schedule->check && schedule->check(&part, STRATEGY_LOC(scenario, "schedule"), err)))
         return -1;
     /* Nobody can measure a network that takes no time. */
     return scenario->cluster.ideal ? 0 : evidence_load(&scenario->arena, &scenario->evidence, err);

@@ -22,6 +22,7 @@
 #define DTSIM_TOPOLOGY_H
 
 #include "config/field.h"
+#include "topology/torus.h"
 
 #define TOPOLOGIES(X) \
     X(TOPOLOGY_NONBLOCKING, "nonblocking") X(TOPOLOGY_LEAF_SPINE, "leaf-spine") X(TOPOLOGY_LEVELS, "levels") \
@@ -46,7 +47,7 @@ struct level {
     double latency;                  /* s that a message which leaves the unit takes longer, on its way up and down */
 };
 
-enum { LEVELS_MAX = 4, DIMS_MAX = 8 };
+enum { LEVELS_MAX = 4, DIMS_MAX = TORUS_DIMS };
 struct topology {
     const struct node *node;
     int kind;                        /* enum topology_kind */
@@ -107,6 +108,9 @@ bool topology_blocks_meet(struct topology_of topology, int block, int other);
 /* A tree: a way is longer the higher it leads, so of three nodes two are equally far from the third, or nearer to each
  * other. */
 bool topology_is_tree(struct topology_of topology);
+/* Whether n >= 1 nodes, in their order, are a torus themselves: of a torus with wrap they have all nodes of some
+ * dimensions, and one place in each other dimension. `torus`: these dimensions; none if they are no torus. */
+bool topology_torus_of(const struct topology *topology, const int *nodes, int n, struct torus *torus);
 /* How many times narrower than `nic` (B/s, of each NIC) the way between two nodes is, if all nodes send to far ones at
  * once; at least 1. An estimate by the bisection or the uplinks, for the choice of algorithms. */
 double topology_crowding(struct topology_of topology, int node, int other, double nic);

@@ -23,6 +23,53 @@ long long torus_nodes(const struct topology *topology)
     return nodes;
 }
 
+static int nodes_of(const struct torus *torus)
+{
+    int nodes = 1;
+
+    for (int k = 0; k < torus->dims; k++)
+        nodes *= torus->size[k];
+    return nodes;
+}
+
+/* How far node `number` of a torus is from its first one, by the node numbers of a larger torus, which are `strides`
+ * apart along its dimensions. */
+static int distance(const struct torus *torus, const int *strides, int number)
+{
+    int node = 0;
+
+    for (int k = torus->dims - 1; k >= 0; number /= torus->size[k], k--)
+        node += number % torus->size[k] * strides[k];
+    return node;
+}
+
+bool topology_torus_of(const struct topology *topology, const int *nodes, int n, struct torus *torus)
+{
+    int strides[TORUS_DIMS], stride = (int)torus_nodes(topology);
+
+    *torus = (struct torus){0};
+    if (topology->kind != TOPOLOGY_TORUS || !topology->wraps)
+        return false;
+    for (size_t k = 0; k < topology->dims.count; k++) {
+        int size = dims_of(topology)[k], same = 0;
+
+        stride /= size;
+        while (same < n && nodes[same] / stride % size == nodes[0] / stride % size)
+            same++;
+        if (same < n) {
+            strides[torus->dims] = stride;
+            torus->size[torus->dims++] = size;
+        }
+    }
+    bool is = n == nodes_of(torus);
+
+    for (int i = 0; i < n && is; i++)
+        is = nodes[i] == nodes[0] + distance(torus, strides, i);
+    if (!is)
+        *torus = (struct torus){0};
+    return is;
+}
+
 static int torus_links(struct topology_of topology)
 {
     return topology.nodes * 2 * dims(topology);

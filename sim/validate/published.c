@@ -84,8 +84,8 @@ static int resolve_row(struct published *published, struct published_row *row, s
         return error_add(err, EXIT_INPUT, loc, "row: %s has no algorithm '%s' (dtsim list collectives)",
                          collective_op_names[row->op], name);
     if (!collective_runs_on(row->collective, cluster))
-        return error_add(err, EXIT_INPUT, loc, "row: %s needs switches that reduce: a cluster whose communication "
-                         "profile has 'nvls'", row->collective->name);
+        return error_add(err, EXIT_INPUT, loc, "row: %s needs %s", row->collective->name,
+                         collective_needs(row->collective));
     if (row->per_node > cluster_node_gpus(cluster, 0))
         return error_add(err, EXIT_INPUT, field_loc(&row_table, row, "per_node"),
                          "row: per_node: a node has %d GPUs; expected at most that", cluster_node_gpus(cluster, 0));

@@ -130,7 +130,8 @@ static int send(struct plan_of_trees *plan, int from, int src, int dst, int chun
     while (busy->count <= step)
         *GROW(busy) = false;
     busy->items[step] = true;
-    *GROW(&plan->messages) = (struct message){(int)step, src, dst, chunk, 1, combine};
+    *GROW(&plan->messages) = (struct message){.step = (int)step, .src = src, .dst = dst, .chunk = chunk,
+                                                .nchunks = 1, .combine = (uint8_t)combine};
     if (plan->steps <= (int)step)
         plan->steps = (int)step + 1;
     return (int)step + 1;

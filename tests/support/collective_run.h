@@ -33,6 +33,7 @@ static inline void run_init(struct run *run, const struct collective *collective
 {
     uint32_t lanes[MAX_MEMBERS * MAX_CHANNELS];
     struct placed_group group = placed_group_of(cluster, gpus, n);
+    int stride = collective_lanes(collective, &group, channels);
     struct collective_call call = {collective, &group, bytes, channels};
     struct member_ops ops = {lanes, delays ? run->ready : NULL, run->done};
     struct new_op like = {.what = WHAT_SYNC, .mb = -1, .stage = 3, .takes = 5, .frees = 7};
@@ -42,14 +43,15 @@ static inline void run_init(struct run *run, const struct collective *collective
     run->task = collective_task(&call);
     run->program.ranks = n;
     for (int m = 0; m < n; m++)
-        for (int c = 0; c < channels; c++)
-            lanes[m * channels + c] = program_lane(&run->program, m, LANE_COLLECTIVE, c);
+        for (int c = 0; c < stride; c++)
+            lanes[m * stride + c] = program_lane(&run->program, m, LANE_COLLECTIVE, c);
     for (int m = 0; delays && m < n; m++) {
         struct new_op op = {.kind = OP_COMPUTE, .amount = delays[m]};
         op.lane = program_lane(&run->program, m, LANE_COMPUTE, 0);
         run->ready[m] = program_add(&run->program, op, NULL, 0);
     }
     run->first = (uint32_t)run->program.ops.count;
+    call.channels = stride;
     collective_lower(&call, NULL, &ops, like, &run->program, &dags);
     dags_release(&dags);
     timeline_init(&run->timeline, &run->program);

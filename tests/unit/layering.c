@@ -35,7 +35,7 @@ static const struct rule rules[] = {
     {"sim/modules/simgrid", NULL, " base/ process/child.h topology/simgrid_file.h hardware/cluster.h engine/ modules/simgrid_ ", NULL},
     {"sim/cli/", NULL, NULL, " modules/ "},
     {"sim/engine/program", NULL, " base/ engine/program ", NULL},
-    {"sim/collective/", NULL, " base/ cache/ hardware/cluster.h engine/ collective/ strategies/collectives/list.h ", NULL},
+    {"sim/collective/", NULL, " base/ cache/ topology/torus.h hardware/cluster.h engine/ collective/ strategies/collectives/list.h ", NULL},
     {"sim/schedule/", NULL, " base/ cache/ config/field.h schedule/ strategies/list.h ", NULL},
     {"sim/run/metric", NULL, " base/ precision/precision.h model/model.h engine/program.h schedule/schedule.h evidence/anchor.h "
      "scenario/scenario.h stage/memory.h workload/workload.h lower/lower.h energy/energy.h run/account.h run/metrics.h "

@@ -50,6 +50,24 @@ static void moves_every_contribution_once(void **state)
     }
 }
 
+/* On tori of one to four dimensions, of equal and of unequal sizes. */
+static void tori_move_every_contribution_once(void **state)
+{
+    static const struct torus tori[] = {
+        {1, {5}}, {2, {4, 4}}, {3, {4, 4, 4}}, {3, {2, 4, 8}}, {2, {3, 2}}, {2, {2, 7}}, {3, {5, 3, 2}}, {3, {2, 2, 2}},
+        {4, {2, 3, 2, 3}},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(tori); i++) {
+        struct task task = {.n = 1, .per_node = 1, .bytes = 1e6, .torus = tori[i]};
+
+        for (int k = 0; k < tori[i].dims; k++)
+            task.n *= tori[i].size[k];
+        check_movement(&collective_torus, &task);
+    }
+}
+
 /* Traffic from the literature for n ranks: messages, and in vectors the total sent and the most sent by one rank. */
 struct traffic { double messages, total, most; };
 
@@ -68,6 +86,8 @@ static struct traffic all_reduce_traffic(const char *name, int n, int g)
         return (struct traffic){2 * p * k + 2 * rest, 2 * (p - 1) + 2 * rest, 2 * (1 - 1 / p) + folds};
     if (!strcmp(name, "ring"))
         return (struct traffic){2.0 * n * (n - 1), 2 * (n - 1), 2.0 * (n - 1) / n};
+    if (!strcmp(name, "torus"))                      /* on no torus: a ring of each direction for half of the vector */
+        return (struct traffic){4.0 * n * (n - 1), 2 * (n - 1), 2.0 * (n - 1) / n};
     if (!strcmp(name, "hierarchical"))
         return (struct traffic){2.0 * n * (g - 1 + n / g - 1), 2 * (n - 1), 2.0 * (n - 1) / n};
     if (!strcmp(name, "nvls")) {                     /* a round for each prime factor of the nodes */
@@ -186,8 +206,20 @@ static int print_cell(const struct message *message, int blanks, FILE *out)
     return width + fprintf(out, " %s %d", message->combine == REDUCE ? "+>" : "=>", message->dst);
 }
 
-/* The messages in the form of the figures: a row for each step, a column for each rank, and in a cell the rank's
- * messages of 256 KiB. */
+/* A line of the figure: what leaves through the port. */
+static void print_line(const struct messages *messages, size_t first, int n, int port, FILE *out)
+{
+    int step = messages->items[first].step, column = fprintf(out, "%2d", step);
+
+    for (int rank = 0; rank < n; rank++)
+        for (size_t k = first; k < messages->count && messages->items[k].step == step; k++)
+            if (messages->items[k].src == rank && messages->items[k].port == port)
+                column += print_cell(&messages->items[k], 6 + 9 * rank - column, out);
+    fputc('\n', out);
+}
+
+/* The messages in the form of the figures: a row for each step and port, a column for each rank, and in a cell the
+ * rank's messages of 256 KiB. */
 static void print_figure(const struct collective *collective, const struct task *task, FILE *out)
 {
     struct messages messages = {0};
@@ -196,19 +228,16 @@ static void print_figure(const struct collective *collective, const struct task 
 
     if (task->per_node > 1)
         fprintf(out, "%d ranks a node\n", task->per_node);
-
+    if (task->torus.dims)
+        fprintf(out, "torus of %d x %d\n", task->torus.size[0], task->torus.size[1]);
     collective->write_messages(&messages, task);
     fputs("step", out);
     for (int rank = 0; rank < n; rank++)
         fprintf(out, "  rank %d%s", rank, rank < n - 1 ? " " : "\n");
     for (int step = 0; i < messages.count; step++) {
-        int column = fprintf(out, "%2d", step);
-
-        for (int rank = 0; rank < n; rank++)
-            for (size_t k = i; k < messages.count && messages.items[k].step == step; k++)
-                if (messages.items[k].src == rank)
-                    column += print_cell(&messages.items[k], 6 + 9 * rank - column, out);
-        fputc('\n', out);
+        assert_int_equal(messages.items[i].step, step);
+        for (int port = 0; port < (collective->ports ? collective->ports(task) : 1); port++)
+            print_line(&messages, i, n, port, out);
         while (i < messages.count && messages.items[i].step == step)
             i++;
     }
@@ -228,6 +257,8 @@ static void figures_show_the_messages(void **state)
         for (const char *rank = collective->figure; (rank = strstr(rank, "rank ")); rank++)
             task.n++;
         sscanf(collective->figure, "%d ranks a node\n", &task.per_node);
+        if (sscanf(collective->figure, "torus of %d x %d\n", &task.torus.size[0], &task.torus.size[1]) == 2)
+            task.torus.dims = 2;
         if (collective->write_messages)
             print_figure(collective, &task, out);
         fclose(out);
@@ -239,7 +270,7 @@ static void figures_show_the_messages(void **state)
 static void registry_finds_by_name(void **state)
 {
     static const char *const names[] = {"naive", "tree", "butterfly", "halving-doubling", "ring", "double-tree",
-                                        "hierarchical", "nvls", "auto"};
+                                        "hierarchical", "nvls", "torus", "auto"};
     size_t count = 0, all = 0;
 
     (void)state;
@@ -308,6 +339,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(moves_every_contribution_once),
+        cmocka_unit_test(tori_move_every_contribution_once),
         cmocka_unit_test(traffic_is_what_the_books_say),
         cmocka_unit_test(figures_show_the_messages),
         cmocka_unit_test(registry_finds_by_name),

@@ -48,7 +48,8 @@ static void times_are_the_closed_form(void **state)
     }
 }
 
-/* Random messages over a few ranks, several of one step often delivering the same chunk to the same rank. */
+/* Random messages over a few ranks, ports and phases, several of one step often delivering the same chunk to the same
+ * rank. */
 static uint64_t random_seed;
 
 enum { RANDOM_CHUNKS = 5 };
@@ -59,12 +60,24 @@ static int random_chunks(const struct task *task)
     return RANDOM_CHUNKS;
 }
 
+static int random_ports(const struct task *task)
+{
+    return 1 + (task->n + (int)(random_seed % 3)) % 3;
+}
+
+/* Phases begin with steps. */
 static void random_draw(struct messages *messages, const struct task *task)
 {
     uint64_t seed = random_seed;
     int count = random_below(&seed, 60), n = task->n;
 
-    for (int i = 0, step = 0; i < count; i++, step += random_below(&seed, 5) == 0) {
+    for (int i = 0, step = 0; i < count; i++) {
+        if (random_below(&seed, 5) == 0) {
+            step++;
+            if (random_below(&seed, 3) == 0)
+                next_phase(messages);
+        }
+        through_port(messages, random_below(&seed, random_ports(task)));
         int src = random_below(&seed, n), dst = (src + 1 + random_below(&seed, n - 1)) % n;
         int chunk = random_below(&seed, RANDOM_CHUNKS);
         reduce(messages, step, src, dst, chunk, 1 + random_below(&seed, RANDOM_CHUNKS));
@@ -97,30 +110,56 @@ static double rule_start(const struct messages *messages, size_t i, int chunks, 
     return start;
 }
 
+/* The time when the rank has, on each port, the last message that came in earlier steps; 0 if the message is not its
+ * source's first in a phase on its port. */
+static double phase_start(const struct messages *messages, size_t i, int ports, const double *ends)
+{
+    const struct message *message = &messages->items[i];
+    double start = 0;
+    int phase = 0;
+
+    for (size_t k = 0; k < i; k++)
+        if (messages->items[k].src == message->src && messages->items[k].port == message->port)
+            phase = messages->items[k].phase;
+    for (int port = 0; port < ports && phase != message->phase; port++)
+        for (size_t k = i; k-- > 0;) {
+            const struct message *other = &messages->items[k];
+
+            if (other->step < message->step && other->dst == message->src && other->port == port) {
+                start = fmax(start, ends[k]);
+                break;
+            }
+        }
+    return start;
+}
+
 static void check_rule(const struct collective *collective, int n, uint64_t *seed)
 {
     struct cluster cluster = make_cluster(4, 2, 2);
     struct messages messages = {0};
-    double delays[8], lane[8] = {0}, finish[8] = {0}, *ends;
+    double delays[8], lanes[8 * 16] = {0}, finish[8] = {0}, *ends;
     bool takes_part[8] = {false};
     struct run run;
-    int chunks;
+    int chunks, ports;
 
     for (int m = 0; m < n; m++)
         delays[m] = 1e-5 * random_below(seed, 10);
     run_init(&run, collective, &cluster, n, identity(), 4e6, 1, delays);
     chunks = collective->chunks(&run.task);
+    ports = collective->ports ? collective->ports(&run.task) : 1;
     collective->write_messages(&messages, &run.task);
     ends = xcalloc(messages.count + 1, sizeof *ends);
     for (size_t i = 0; i < messages.count; i++) {
         const struct message *message = &messages.items[i];
         struct route route = cluster_route(&cluster, message->src, message->dst);
-        double start = fmax(lane[message->src], rule_start(&messages, i, chunks, delays, ends));
+        double *lane = &lanes[message->src * 16 + message->port];
+        double start = fmax(fmax(*lane, rule_start(&messages, i, chunks, delays, ends)),
+                            phase_start(&messages, i, ports, ends));
 
         ends[i] = start + route.latency + 4e6 * message->nchunks / chunks / route.bandwidth;
         assert_true(fabs(run.timeline.start[run.first + i] - start) < 1e-12);
         assert_true(fabs(run.timeline.end[run.first + i] - ends[i]) < 1e-12);
-        lane[message->src] = ends[i];
+        *lane = ends[i];
         finish[message->src] = fmax(finish[message->src], ends[i]);
         finish[message->dst] = fmax(finish[message->dst], ends[i]);
         takes_part[message->src] = takes_part[message->dst] = true;
@@ -134,7 +173,8 @@ static void check_rule(const struct collective *collective, int n, uint64_t *see
 
 static void dependencies_follow_the_rule(void **state)
 {
-    static const struct collective chaos = {.name = "chaos", .chunks = random_chunks, .write_messages = random_draw};
+    static const struct collective chaos = {.name = "chaos", .every_nic = true, .chunks = random_chunks,
+                                            .ports = random_ports, .write_messages = random_draw};
     uint64_t seed = 1;
 
     (void)state;
