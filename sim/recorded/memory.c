@@ -8,6 +8,7 @@
 #include "files/tsv.h"
 
 enum { KINDS = 32 };
+static const double MOST_BYTES = 9e18 / KINDS;
 enum { RANK, TIME, KIND, BYTES };
 struct holder { double of[KINDS]; };
 struct reader {
@@ -38,9 +39,12 @@ static int read_bytes(const struct tsv *tsv, double *bytes, struct error *err)
 
     for (; *at >= '0' && *at <= '9' && digits < 15; at++, digits++)
         number = 10 * number + (*at - '0');
-    if (!digits || *at)
-        return tsv_number(tsv, BYTES, bytes, err);
     *bytes = (double)number;
+    if ((!digits || *at) && tsv_number(tsv, BYTES, bytes, err))
+        return -1;
+    /* The bytes of all kinds together fit into 64 bits. Rounding may leave a little less than 0. */
+    if (!(*bytes > -1 && *bytes <= MOST_BYTES))
+        return error_add(err, EXIT_INPUT, tsv_loc(tsv, BYTES), "%g is no number of bytes", *bytes);
     return 0;
 }
 

@@ -101,6 +101,8 @@ static void test_bad_tables(void **state)
 
 static const struct { const char *memory, *utilization, *expected; } bad_counters[] = {
     {MEMORY "0\t-1\tweights\t4\t1\n", utilization, "memory.tsv:2:3: error: the bytes change before 0"},
+    {MEMORY "0\t0\tweights\t-1e300\t1\n", utilization, "memory.tsv:2:13: error: -1e+300 is no number of bytes"},
+    {MEMORY "0\t0\tweights\t99999999999999999999\t1\n", utilization, "1e+20 is no number of bytes"},
     {MEMORY "0\t0\tweights\tmany\t1\n", utilization, "'many' is not a number"},
     {MEMORY "-1\t0\tweights\t4\t1\n", utilization, "-1 is not between 0 and"},
     {"rank\tt\tkind\n", utilization, "no column 'bytes'"},
