@@ -20,7 +20,7 @@ enum { ORDERS_MOST = 10000, FINALISTS = 8 };
 
 /* An order that is one of the best with even stages. */
 struct finalist {
-    size_t number;
+    size_t number;                   /* of the order, from 1; 0: there is none here */
     struct lowered_end end;
     int *order;
 };
@@ -91,16 +91,20 @@ static void enter_final(struct ordering *ordering, struct lowered_end end)
     memcpy(at->order, ordering->order, (size_t)ordering->ranks * sizeof *ordering->order);
 }
 
+static int by_number(const void *a, const void *b)
+{
+    const struct finalist *one = a, *other = b;
+
+    return one->number < other->number ? -1 : one->number > other->number;
+}
+
 /* The best of the finalists, each with its own split; of equal ones the one that was visited first. */
 static void find_winner(struct ordering *ordering)
 {
-    for (size_t number = 1; number <= ordering->count; number++)
-        for (int i = 0; i < FINALISTS; i++) {
-            const struct finalist *finalist = &ordering->finalists[i];
-
-            if (finalist->number == number)
-                take_better(ordering, finalist->order, end_of(ordering, finalist->order, false));
-        }
+    array_sort(ordering->finalists, FINALISTS, sizeof *ordering->finalists, by_number);
+    for (int i = 0; i < FINALISTS; i++)
+        if (ordering->finalists[i].number)
+            take_better(ordering, ordering->finalists[i].order, end_of(ordering, ordering->finalists[i].order, false));
 }
 
 static void try_order(struct ordering *ordering)

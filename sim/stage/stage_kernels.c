@@ -196,11 +196,16 @@ static struct cost around_sums(const struct scenario *scenario, const struct ker
     return costs_traffic(costs, "around-sums", CLASS_OTHER, gradients * often * bytes);
 }
 
+static bool orthogonalizes(const struct scenario *scenario)
+{
+    return scenario->memory.precision.optimizer == OPTIMIZER_MUON;
+}
+
 void stage_matrices(const struct scenario *scenario, const struct stage *stage, enum parameter_class class,
                     struct matrices *matrices)
 {
     *matrices = (struct matrices){0};
-    for (size_t i = 0; scenario->memory.precision.optimizer == OPTIMIZER_MUON && i < stage->nslices; i++) {
+    for (size_t i = 0; orthogonalizes(scenario) && i < stage->nslices; i++) {
         const struct slice *slice = &stage->slices[i];
 
         for (size_t k = 0; slice->block && slice->layer && k < slice->ntensors; k++)
@@ -222,7 +227,7 @@ static struct orthogonalization orthogonalization_of(const struct scenario *scen
     };
 }
 
-/* Those that the slowest replica updates: all, or from ZeRO 1 on those that it owns. */
+/* The matrices that the slowest replica updates: all, or from ZeRO 1 on the matrices that it owns. */
 static struct matrices matrices_updated(const struct scenario *scenario, const struct stage *stage,
                                         enum parameter_class class)
 {
@@ -238,7 +243,7 @@ void stage_exchange_matrices(const struct scenario *scenario, struct stage *stag
 {
     struct orthogonal_exchanges sum = {0};
 
-    for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++) {
+    for (enum parameter_class class = 0; orthogonalizes(scenario) && class < PARAMETER_CLASS_COUNT; class++) {
         struct matrices matrices = matrices_updated(scenario, stage, class);
 
         for (size_t i = 0; i < matrices.count; i++) {
@@ -286,7 +291,7 @@ static struct by_class elementwise(const struct scenario *scenario, const struct
 {
     struct by_class elements = stage->trained;
 
-    for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++) {
+    for (enum parameter_class class = 0; orthogonalizes(scenario) && class < PARAMETER_CLASS_COUNT; class++) {
         struct matrices matrices;
 
         stage_matrices(scenario, stage, class, &matrices);
@@ -306,7 +311,7 @@ void stage_update(const struct scenario *scenario, const struct kernel_costs *co
     struct cost around = around_sums(scenario, costs, stage);
 
     times->update.seconds = update.seconds + casts.seconds + around.seconds;
-    for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++) {
+    for (enum parameter_class class = 0; orthogonalizes(scenario) && class < PARAMETER_CLASS_COUNT; class++) {
         struct matrices matrices = matrices_updated(scenario, stage, class);
 
         if (matrices.count)

@@ -109,18 +109,32 @@ static void test_plans(void **state)
     assert_true(3 * shorter > trials(PLANS));
 }
 
-static void test_scenarios(void **state)
+/* Random texts, of which one in `least` or more must be simulated with fewer micro-batches. `engines`: on all engines,
+ * else on fast. */
+static void compare_texts(char *(*text)(uint64_t *seed), uint64_t factor, int all, int least, bool engines,
+                          const char *what)
 {
     int shorter = 0;
 
-    (void)state;
-    EACH_TRIAL(i, SCENARIOS) {
-        uint64_t seed = i * 0xAF251AF3B0F025B5u;
+    EACH_TRIAL(i, all) {
+        enum engine other = i % 20 == 7 ? ENGINE_SIMGRID : i % 5 ? ENGINE_FAST : ENGINE_IDEAL;
+        uint64_t seed = i * factor;
 
-        shorter += compare(random_scenario(80, &seed), ENGINE_FAST);
+        shorter += compare(text(&seed), engines ? other : ENGINE_FAST);
     }
-    print_message("%d of %d scenarios were simulated with fewer micro-batches\n", shorter, trials(SCENARIOS));
-    assert_true(12 * shorter > trials(SCENARIOS));
+    print_message("%d of %d %s were simulated with fewer micro-batches\n", shorter, trials(all), what);
+    assert_true(least * shorter > trials(all));
+}
+
+static char *any_scenario(uint64_t *seed)
+{
+    return random_scenario(80, seed);
+}
+
+static void test_scenarios(void **state)
+{
+    (void)state;
+    compare_texts(any_scenario, 0xAF251AF3B0F025B5u, SCENARIOS, 12, false, "scenarios");
 }
 
 /* A real model on a few nodes whose boundaries and sums of gradients share NICs and PCIe: there rounding errors may grow.
@@ -150,16 +164,8 @@ static char *shared_nodes(uint64_t *seed)
 
 static void test_shared_nodes(void **state)
 {
-    int shorter = 0;
-
     (void)state;
-    EACH_TRIAL(i, SHARED) {
-        uint64_t seed = i * 0x9E3779B97F4A7C15u;
-
-        shorter += compare(shared_nodes(&seed), ENGINE_FAST);
-    }
-    print_message("%d of %d scenarios on shared nodes were simulated with fewer micro-batches\n", shorter, trials(SHARED));
-    assert_true(8 * shorter > trials(SHARED));
+    compare_texts(shared_nodes, 0x9E3779B97F4A7C15u, SHARED, 8, false, "scenarios on shared nodes");
 }
 
 /* Replicas of a pipeline on parts of two kinds; most replicas are on one part, and some have unequal shares. */
@@ -196,17 +202,8 @@ static char *mixed_replicas(uint64_t *seed)
 
 static void test_mixed(void **state)
 {
-    int shorter = 0;
-
     (void)state;
-    EACH_TRIAL(i, MIXED) {
-        uint64_t seed = i * 0xBF58476D1CE4E5B9u;
-
-        shorter += compare(mixed_replicas(&seed), i % 20 == 7 ? ENGINE_SIMGRID : i % 5 ? ENGINE_FAST : ENGINE_IDEAL);
-    }
-    print_message("%d of %d scenarios with replicas on two kinds were simulated with fewer micro-batches\n", shorter,
-                  trials(MIXED));
-    assert_true(8 * shorter > trials(MIXED));
+    compare_texts(mixed_replicas, 0xBF58476D1CE4E5B9u, MIXED, 8, true, "scenarios with replicas on two kinds");
 }
 
 /* Ranks with degrees of their own, whose micro-batches all replicas share, on nodes of one kind or two. */
@@ -243,17 +240,8 @@ static char *unequal_degrees(uint64_t *seed)
 
 static void test_degrees(void **state)
 {
-    int shorter = 0;
-
     (void)state;
-    EACH_TRIAL(i, DEGREES) {
-        uint64_t seed = i * 0xE7037ED1A0B428DBu;
-
-        shorter += compare(unequal_degrees(&seed), i % 20 == 7 ? ENGINE_SIMGRID : i % 5 ? ENGINE_FAST : ENGINE_IDEAL);
-    }
-    print_message("%d of %d scenarios with unequal degrees were simulated with fewer micro-batches\n", shorter,
-                  trials(DEGREES));
-    assert_true(4 * shorter > trials(DEGREES));
+    compare_texts(unequal_degrees, 0xE7037ED1A0B428DBu, DEGREES, 4, true, "scenarios with unequal degrees");
 }
 
 static void test_simgrid(void **state)
