@@ -67,7 +67,8 @@ static size_t parts_of(const struct matrix *matrix, const struct orthogonalizati
     return n;
 }
 
-/* Products of one orthogonalization: X X', B X and those of square matrices; and B that are added to results. */
+/* The number of products of one orthogonalization: X X', B X, and products of square matrices; and the bytes that the
+ * additions to results read and write. */
 struct products { double inner, outer, squares, added; };
 
 static struct products products_of(const struct iterated *part, enum newton_schulz method)
@@ -162,8 +163,8 @@ struct owners {
 };
 struct owner_groups { struct owners *items; size_t count, capacity; };
 
-/* What Megatron Core compares: max * min^2, which is that of FLOP. */
-static double dear(const struct matrix *matrix)
+/* Megatron Core compares max * min^2, to which the FLOP are proportional. */
+static double relative_flop(const struct matrix *matrix)
 {
     double most = fmax(matrix->out, matrix->in), least = fmin(matrix->out, matrix->in);
 
@@ -182,7 +183,7 @@ static double give(struct owner_groups *groups, const struct matrix *matrix, siz
     given = groups->items[least];
     given.ranks = fmin(left, given.ranks);
     groups->items[least].ranks -= given.ranks;
-    given.load += dear(matrix);
+    given.load += relative_flop(matrix);
     given.elements += matrix->out * matrix->in;
     given.counts[shape]++;
     for (size_t i = 0; i < groups->count; i++)
@@ -211,7 +212,7 @@ void matrices_owned(const struct matrices *all, int owners, struct owned_matrice
         size_t next = all->count;
 
         for (size_t k = 0; k < all->count; k++)
-            if (!done[k] && (next == all->count || dear(&all->items[k]) > dear(&all->items[next])))
+            if (!done[k] && (next == all->count || relative_flop(&all->items[k]) > relative_flop(&all->items[next])))
                 next = k;
         done[next] = true;
         for (double left = all->items[next].count; left > 0;)

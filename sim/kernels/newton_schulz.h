@@ -17,7 +17,7 @@ struct matrix {
     double parts[MATRIX_PARTS];  /* rows of queries, keys and values, which one tensor has; 0: it has one thing alone */
     enum matrix_cut cut;
     bool expert;                 /* it belongs to an expert */
-    double count;                /* such matrices in a tensor: those of the GPU's experts, or the two of a gated MLP */
+    double count;                /* of this shape in a tensor: one an expert of the GPU, or two of a gated MLP */
 };
 /* Matrices by their shape, each shape once. */
 struct matrices {
@@ -59,9 +59,9 @@ double newton_schulz_flop(const struct matrix *matrix, const struct orthogonaliz
 struct orthogonal_exchanges { double count, bytes; };
 struct orthogonal_exchanges newton_schulz_exchanges(const struct matrix *matrix, const struct orthogonalization *how);
 
-/* Whole matrices are handed out to so many owners, dear ones first, each to the owner with the least FLOP so far
- * (Megatron Core, layer_wise_optimizer.py, _compute_per_buffer_param_layout): the matrices of the owner with most FLOP,
- * and the elements of the owner that has most of them. */
+/* Whole matrices are handed out to `owners` GPUs, the most expensive ones first, each to the owner with the least FLOP
+ * so far (Megatron Core, layer_wise_optimizer.py, _compute_per_buffer_param_layout): the matrices of the owner with most
+ * FLOP, and the elements of the owner that has most of them. */
 struct owned_matrices {
     struct matrices slowest;
     double elements;

@@ -31,7 +31,7 @@ enum dtype precision_products(const struct precision_spec *precision)
 
 /* LAMB's passes (NVIDIA/apex, csrc/multi_tensor_lamb.cu, multi_tensor_lamb_cuda; all in fp32): the weights' norms, the
  * update written in place of the gradient, its norms, and both read once more for the step. Muon's momentum, and the
- * moments of the AdamW beside it, have the format of the weights that it changes (KellerJordan/Muon, muon.py: zeros_like;
+ * moments of its AdamW, have the format of the weights that they change (KellerJordan/Muon, muon.py: zeros_like;
  * NVIDIA-NeMo/Emerging-Optimizers, orthogonalized_optimizer.py). */
 struct optimizer_states precision_optimizer(const struct precision_spec *precision)
 {

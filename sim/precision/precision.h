@@ -63,7 +63,7 @@ struct parameter_bytes {
 struct parameter_bytes precision_bytes(const struct precision_spec *precision, bool adds_up);
 /* What an optimizer keeps for each parameter. */
 struct optimizer_states {
-    double full;             /* B in fp32: 4 for each moment; of Muon those of its AdamW */
+    double full;             /* B in fp32: 4 for each moment; of Muon: the moments of its AdamW */
     double matrix;           /* B of Muon's momentum, for each element of a matrix of a block; 0: all have `full` */
     int quantized;           /* of them, moments that large tensors keep in 8 bits */
     bool factored;           /* and a second moment as a sum over rows and one over columns */

@@ -74,7 +74,7 @@ static inline size_t row_entries(const struct rows *rows, int rank)
     return steps * (rows->workload->rows[rank].count + 1) - !rows->update_last + rows->gather_last;
 }
 
-/* An entry of a rank's row. Local step k has its own micro-batches: their numbers go on from those of step k - 1. */
+/* An entry of a rank's row. Local step k has its own micro-batches, numbered on from the last one of step k - 1. */
 static inline struct work row_entry(const struct rows *rows, int rank, size_t entry)
 {
     const struct row *row = &rows->workload->rows[rank];

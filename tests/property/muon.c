@@ -95,7 +95,7 @@ static void update_by_hand(void **state)
     simulated_release(&simulated);
 }
 
-/* What of a matrix's products each replica computes: all without ZeRO, those of its own with it. */
+/* Without ZeRO each replica computes the products of all matrices, with ZeRO the products of its own matrices alone. */
 static void zero_divides_the_work(void **state)
 {
     struct simulated whole, owned;
@@ -109,7 +109,7 @@ static void zero_divides_the_work(void **state)
     simulated_release(&owned);
 }
 
-/* Every expert's matrices are its own, and a GPU orthogonalizes those of its experts. */
+/* Each expert has its own matrices, and a GPU orthogonalizes the matrices of its experts. */
 static void experts_are_matrices(void **state)
 {
     static const char shape[] = ", experts: 8, experts_per_token: 2, expert_ffn: 512";
