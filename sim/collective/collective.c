@@ -147,11 +147,3 @@ int collective_check_group(const struct collective *collective, const struct pla
     return error_clash(err, (struct loc){0}, "%s: %s does not run on these %d GPUs; it needs %s",
                        collective_op_names[collective->op], collective->name, group->n, collective_needs(collective));
 }
-
-int collective_lanes(const struct collective *collective, const struct placed_group *group, int channels)
-{
-    const struct task task = {.n = group->n, .per_node = group->per_node, .torus = group->torus};
-    int ports = collective->ports ? collective->ports(&task) : 1;
-
-    return channels < ports ? ports : channels;
-}

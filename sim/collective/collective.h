@@ -65,6 +65,8 @@ struct task {
     double bytes;                    /* the vector of one channel */
     int folded;                      /* the ranks of two nodes, if these stand for all (struct folded): only these are
                                         written, in all steps, each node in the other nodes' place; 0: all n ranks */
+    bool buffered;                   /* the library's buffers hold several messages: a rank's next message need not
+                                        wait for the arrival of its last one */
     struct torus torus;              /* whose nodes are the ranks, in their order; no dims: the ranks are on none */
 };
 
@@ -154,15 +156,10 @@ struct collective_call {
     const struct collective *collective;
     const struct placed_group *group;
     double bytes;                    /* of the vector, as enum collective_op counts them */
-    int channels;                    /* the most that may be used; at least the algorithm's ports, which use them as
-                                        lanes (collective_lanes) */
+    int channels;                    /* the most that may be used */
 };
 /* What an algorithm sees of the call, if it runs on all its channels. */
-static inline struct task collective_task(const struct collective_call *call)
-{
-    return (struct task){.n = call->group->n, .per_node = call->group->per_node, .bytes = call->bytes / call->channels,
-                         .torus = call->group->torus};
-}
+struct task collective_task(const struct collective_call *call);
 
 /* The algorithm, channels and protocol that run. */
 struct collective_choice {
@@ -184,8 +181,8 @@ bool collective_runs_in(const struct collective *collective, const struct placed
 int collective_check_group(const struct collective *collective, const struct placed_group *group, struct error *err);
 /* What clusters need for it, or its groups: "switches that reduce: ..."; for messages. */
 const char *collective_needs(const struct collective *collective);
-/* `channels`, or the algorithm's ports in this group if these are more. */
-int collective_lanes(const struct collective *collective, const struct placed_group *group, int channels);
+/* The most lanes that a member needs for the call: one for each port of each channel. */
+int collective_lanes(const struct collective_call *call);
 
 /* Of a collective through many nodes, the members and channels that are lowered and stand for all. This is exact if all
  * nodes are alike, with the same number of members in the same places.
@@ -228,7 +225,8 @@ void dags_release(struct dags *dags);
 
 /* The operations of the members among which a collective is lowered. */
 struct member_ops {
-    const uint32_t *lanes;           /* [member * channels + channel], for the channels of the call */
+    const uint32_t *lanes;           /* [member * stride + lane], collective_lanes of the call at least */
+    int stride;
     const uint32_t *ready;           /* a member: no message from or to it begins before this operation; or NULL */
     uint32_t *done;                  /* a member: set to a zero-second COMPUTE on its first lane, which ends when it
                                         holds its result and all its messages have left */

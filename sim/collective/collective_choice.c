@@ -1,17 +1,10 @@
 /* Estimates of the time of collectives on a cluster, by their own formulas; the choice of the cheapest algorithm and
  * protocol of the communication library. */
-#include "collective/all_to_all.h"
+#include "collective/library_cost.h"
 #include "collective/collective.h"
 #include "hardware/cluster.h"
 
 #include <math.h>
-
-/* Latency and bandwidth of messages, by the library's protocol cost; without one, by the links. */
-struct rates {
-    double launch;                   /* s */
-    struct hop inside, network;      /* of one GPU's port, of one NIC; all channels together */
-    double network_most;             /* B/s of all channels */
-};
 
 /* The number of channels on which a collective runs: a small one does not need all. */
 static double channels_used(const struct protocol_cost *cost, double bytes)
@@ -28,26 +21,6 @@ static double network_latency(const struct protocol_cost *cost, double bytes)
         return cost->network;
     return cost->network_single +
            (cost->network - cost->network_single) * (channels_used(cost, bytes) - 1) / (cost->channels - 1);
-}
-
-/* A ring in rounds: a rank sends a chunk of its share, and the next chunk when one has arrived. It passes a chunk on
- * while it arrives, slice by slice (NCCL, src/collectives/device/primitives.h). So a step takes as long as the chunk on
- * the wire, or as its first slice with the latency, whichever is more. Idle time because of latency counts as bytes on
- * the wire. The first message waits for the whole latency. */
-static void in_rounds(const struct protocol_cost *cost, double share, int channels, struct rates *rates)
-{
-    double latency = rates->network.latency, each = share / channels;
-    double wire = each / fmin(rates->network.bandwidth, rates->network_most / channels);
-    double rounds = fmax(1, share / cost->round), chunk = wire / rounds, slice = chunk, step;
-
-    if (isnan(cost->round) || share <= 0)
-        return;
-    if (cost->slice < cost->round)
-        slice *= cost->slice / cost->round;
-    step = rounds * fmax(chunk, latency + slice);
-    wire = fmax(wire, step - latency);
-    rates->network = (struct hop){step - wire, each / wire};
-    rates->launch += latency - rates->network.latency;
 }
 
 /* The factor on the latency of large all-reduces; 1 for all other collectives (NCCL, src/graph/tuning.cc). `nodes`: the
@@ -193,6 +166,7 @@ static bool find_cost(const struct collective *collective, const struct communic
         found = algorithm_cost_with(&communication->ring, (enum protocol)protocol);
     if (found)
         *cost = *found;
+    cost->waits = protocol == PROTOCOL_SIMPLE;
     if (found && few && !isnan(few->inside_share))
         cost->inside_share = few->inside_share;
     return found;
@@ -215,6 +189,14 @@ static void stand_in_for(struct hop *hop, double latency, double bytes, double f
     hop->bandwidth /= bytes;
 }
 
+struct task collective_task(const struct collective_call *call)
+{
+    const struct placed_group *group = call->group;
+
+    return (struct task){.n = group->n, .per_node = group->per_node, .bytes = call->bytes / call->channels,
+                         .buffered = has_costs(call->collective, group->communication), .torus = group->torus};
+}
+
 static struct rates switched(const struct collective_call *call, const struct protocol_cost *cost, struct rates rates)
 {
     struct task task = collective_task(call);
@@ -231,13 +213,16 @@ static struct rates switched(const struct collective_call *call, const struct pr
 /* The rates of a collective's messages by a cost of the library's profile. */
 static struct rates profile_rates(const struct collective_call *call, const struct protocol_cost *cost)
 {
+    struct task task = collective_task(call);
     struct rates rates = rates_of(call, cost, false);
 
     take_nics(call, &rates);
     if (call->collective->in_switch)
         rates = switched(call, cost, rates);
     if (call->collective->ring)
-        in_rounds(cost, call->bytes / call->group->n, call->channels, &rates);
+        rates_in_rounds(cost, call->bytes / call->group->n, call->channels, &rates);
+    if (call->collective->library_cost == LIBRARY_TREE && cost->waits)
+        rates_in_slots(call, &task, &rates);
     return rates;
 }
 
@@ -360,6 +345,25 @@ struct collective_choice collective_choose(const struct collective_call *call)
         }
     }
     return best;
+}
+
+int collective_lanes(const struct collective_call *call)
+{
+    const struct collective *collective = call->collective, *candidate;
+    struct collective_call other = *call;
+    int most = 1;
+
+    if (collective->write_messages) {
+        other.channels = channels_of(collective, call->channels);
+        struct task task = collective_task(&other);
+        return other.channels * (collective->ports ? collective->ports(&task) : 1);
+    }
+    for (size_t i = 0; (candidate = collective_of(collective->op, i)); i++) {
+        other.collective = candidate;
+        if (is_candidate(candidate, call->group, INFINITY) && collective_lanes(&other) > most)
+            most = collective_lanes(&other);
+    }
+    return most;
 }
 
 double collective_cost(const struct collective_call *call)

@@ -53,7 +53,7 @@ struct lowering {
     const struct dag *dag;
     const struct placed_group *group;    /* the members that are lowered */
     double bytes;            /* B of a channel */
-    int channels, stride;    /* channels used, lanes a member */
+    int channels, stride;    /* channels used, lanes of a member */
     const uint32_t *lanes, *ready;
     struct tuning tuning;
     int *node;               /* a member: its node */
@@ -98,8 +98,8 @@ static uint32_t lower_message(struct lowering *lowering, int lane, int src, int 
     return program_add(lowering->program, op, lowering->deps.items, lowering->deps.count);
 }
 
-/* Most messages of a rank's port go where its last message went, and differ at most in their bytes. An algorithm with
- * ports has one channel, and a lane for each port. */
+/* Most messages of a rank's port go where its last message went, and differ at most in their bytes. Each port of each
+ * channel has a lane. */
 static void lower_channel(struct lowering *lowering, int c)
 {
     const struct dag *dag = lowering->dag;
@@ -117,7 +117,7 @@ static void lower_channel(struct lowering *lowering, int c)
         before->id = before->dst == message->dst + 1 ?
                          program_resize(lowering->program, before->id, bytes, lowering->deps.items,
                                         lowering->deps.count) :
-                         lower_message(lowering, c + message->port, channel->order[message->src],
+                         lower_message(lowering, c * dag->ports + message->port, channel->order[message->src],
                                        channel->order[message->dst], bytes);
         before->dst = message->dst + 1;          /* 0: none yet */
     }
@@ -188,7 +188,7 @@ struct collective_choice collective_lower(const struct collective_call *call, co
 {
     struct placed_group lowered = *call->group;      /* its members alone are fewer if it is folded */
     struct lowering lowering = {
-        .group = &lowered, .stride = call->channels, .lanes = ops->lanes, .ready = ops->ready, .program = program,
+        .group = &lowered, .stride = ops->stride, .lanes = ops->lanes, .ready = ops->ready, .program = program,
         .like = {.what = like.what, .mb = like.mb, .stage = like.stage, .exchange = like.exchange},
     };
     struct collective_choice choice;
@@ -216,7 +216,7 @@ struct collective_choice collective_lower(const struct collective_call *call, co
     lowering.bytes = task.bytes;
     lowering.channels = folded ? folded->channels : choice.channels;
     lowering.dag = dags_find(dags, choice.used, &task);
-    BUG_IF(lowering.dag->ports > 1 && (lowering.channels > 1 || lowering.dag->ports > call->channels));
+    BUG_IF(lowering.dag->ports * lowering.channels > ops->stride);
     BUG_IF(lowering.dag->messages.count * (size_t)lowering.channels + program->ops.count + (size_t)lowered.n >
            UINT32_MAX);
     lower_channels(&lowering, &chosen);

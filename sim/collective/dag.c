@@ -217,7 +217,7 @@ const struct dag *dags_find(struct dags *dags, const struct collective *collecti
         known = &dags->items[i];
         if (known->collective == collective && known->task.n == task->n && known->task.per_node == task->per_node &&
             known->task.bytes == task->bytes && known->task.folded == task->folded &&
-            !memcmp(&known->task.torus, &task->torus, sizeof task->torus))
+            known->task.buffered == task->buffered && !memcmp(&known->task.torus, &task->torus, sizeof task->torus))
             return &known->dag;
     }
     known = &dags->items[dags->next++ % DAGS];

@@ -106,8 +106,8 @@ static uint32_t *lower_groups(struct measure *measure, const struct measurement 
                               struct program *program)
 {
     const struct placed_group *first = wanted->call->group;
-    int channels = wanted->call->channels, ngroups = wanted->key.ngroups, members = folded ? folded->n : first->n;
-    uint32_t *lanes = xcalloc((size_t)members * (size_t)channels, sizeof *lanes);
+    int stride = collective_lanes(wanted->call), ngroups = wanted->key.ngroups, members = folded ? folded->n : first->n;
+    uint32_t *lanes = xcalloc((size_t)members * (size_t)stride, sizeof *lanes);
     uint32_t *done = xcalloc((size_t)ngroups * (size_t)members, sizeof *done);
 
     program->ranks = ngroups * members;
@@ -123,9 +123,9 @@ static uint32_t *lower_groups(struct measure *measure, const struct measurement 
             own.gpus += g * members;
         }
         for (int m = 0; m < members; m++)
-            for (int c = 0; c < channels; c++)
-                lanes[m * channels + c] = program_lane(program, g * members + m, LANE_COLLECTIVE, c);
-        collective_lower(&call, folded ? &own : NULL, &(struct member_ops){lanes, NULL, done + g * members},
+            for (int lane = 0; lane < stride; lane++)
+                lanes[m * stride + lane] = program_lane(program, g * members + m, LANE_COLLECTIVE, lane);
+        collective_lower(&call, folded ? &own : NULL, &(struct member_ops){lanes, stride, NULL, done + g * members},
                          (struct new_op){.what = WHAT_SYNC, .mb = -1, .stage = -1}, program, &measure->dags);
     }
     free(lanes);
@@ -370,8 +370,7 @@ int measure_collective(struct measure *measure, const struct collective_call *ca
         measure->failed = true;
         return -1;
     }
-    wanted.key.channels = asked.channels = collective_lanes(call->collective, group, call->channels ? call->channels :
-                                                            placed_group_channels(group));
+    wanted.key.channels = asked.channels = call->channels ? call->channels : placed_group_channels(group);
     placed = find_placement(measure, group->gpus, (size_t)ngroups * (size_t)group->n, &wanted.key.placement);
     known = placed ? cache_find(measure->cache, CACHE_COLLECTIVE, &wanted.key, sizeof wanted.key) : NULL;
     if (!known && measure_first(measure, &wanted, err)) {

@@ -138,6 +138,7 @@ struct members {
     enum group_kind kind;
     int stage, all, here;    /* members in the cluster, and simulated (fewer if one replica stands for all) */
     int size, channels;      /* members of each group; channels of its collectives */
+    int lanes;               /* the most lanes that a member needs for these */
     int tensors, flows;      /* GPUs of a member, and those whose transfers are operations of their own; of a sum of tied
                               * gradients on ranks of unequal tensor degrees the pieces that both copies consist of */
     int *gpus;               /* [tensor index * all + member] */

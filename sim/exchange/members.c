@@ -112,9 +112,10 @@ static struct members *members_make(struct exchanges *exchanges, struct members 
         members->channels = scenario->parallelism.channels;
     if (!members->channels)
         members->channels = placed_group_channels(members_group(exchanges, members, 0, 0));
-    if (scenario_all_reduce(scenario)->ports)
-        members->channels = collective_lanes(scenario_all_reduce(scenario), members_group(exchanges, members, 0, 0),
-                                             members->channels);
+    members->lanes = collective_lanes(&(struct collective_call){
+        scenario_all_reduce(scenario), members_group(exchanges, members, 0, 0), 0, members->channels,
+    });
+    members->lanes = members->lanes < members->channels ? members->channels : members->lanes;
     members->siblings = ARENA_ARRAY(arena, struct siblings, all / like.size);
     return members;
 }

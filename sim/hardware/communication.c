@@ -176,6 +176,8 @@ const struct table communication_table = {
 
 static const char *const nic_choices[] = ENUM_NAMES(NIC_CHOICES);
 
+static const char *const protocol_choices[] = {"ll", "ll128", "simple", "any", NULL};    /* enum protocol */
+
 static const struct field spec_fields[] = {
     {KEY(communication_spec, profile), .kind = FIELD_STRING, .required = true, .files = "platforms/communication",
      .names = "none",
@@ -189,6 +191,8 @@ static const struct field spec_fields[] = {
                             "all GPUs of a PCIe switch its first one, and data leaves a node through the NIC by which "
                             "it came (NCCL before 2.9.6)"),
      .brief = "which NIC a GPU uses if several are equally near to it"},
+    {KEY(communication_spec, protocol), .kind = FIELD_CHOICE, .choices = protocol_choices, .fallback = "any",
+     .brief = "the only protocol of collectives that NCCL may use, as NCCL_PROTO says it"},
 };
 
 const struct table communication_spec_table = {
@@ -224,6 +228,13 @@ struct latencies communication_latencies(const struct communication *communicati
     return latencies;
 }
 
+static void keep_protocol(struct algorithm_costs *costs, int protocol)
+{
+    costs->ll = protocol == PROTOCOL_LL ? costs->ll : NULL;
+    costs->ll128 = protocol == PROTOCOL_LL128 ? costs->ll128 : NULL;
+    costs->simple = protocol == PROTOCOL_SIMPLE ? costs->simple : NULL;
+}
+
 int communication_load(struct arena *arena, const struct communication_spec *spec,
                        const struct communication **communication, struct error *err)
 {
@@ -234,7 +245,8 @@ int communication_load(struct arena *arena, const struct communication_spec *spe
 
     *communication = NULL;
     if (!strcmp(spec->profile, "none")) {
-        const char *idle = spec->launch > 0 ? "launch" : spec->nics != NICS_OWN ? "nics" : NULL;
+        const char *idle = spec->launch > 0 ? "launch" : spec->nics != NICS_OWN ? "nics" :
+                           spec->protocol != PROTOCOL_COUNT ? "protocol" : NULL;
 
         return !idle ? 0 : error_clash(err, field_loc(&communication_spec_table, spec, idle),
                                        "communication: %s: has no effect without a profile; expected a profile "
@@ -243,6 +255,15 @@ int communication_load(struct arena *arena, const struct communication_spec *spe
     path = data_resolve(arena, &kind, spec->profile, loc, err);
     if (!path || field_load(arena, &communication_table, path, loaded, err))
         return -1;
+    if (spec->protocol != PROTOCOL_COUNT && !algorithm_cost_with(&loaded->ring, (enum protocol)spec->protocol))
+        return error_clash(err, field_loc(&communication_spec_table, spec, "protocol"),
+                           "communication: protocol: %s has no rings of %s; expected another profile or protocol",
+                           spec->profile, protocol_choices[spec->protocol]);
+    if (spec->protocol != PROTOCOL_COUNT) {
+        keep_protocol(&loaded->ring, spec->protocol);
+        keep_protocol(&loaded->tree, spec->protocol);
+        keep_protocol(&loaded->nvls, spec->protocol);
+    }
     if (!loaded->ring.ll && !loaded->ring.ll128 && !loaded->ring.simple)
         return error_add(err, EXIT_INPUT, field_loc(&communication_table, loaded, "ring"),
                          "communication: ring: expected ll, ll128 or simple, found none of them");

@@ -14,18 +14,17 @@
 #include "scenario/scenario.h"
 #include "schedule/schedule.h"
 
-static size_t stream_lane(const struct lowering *lowering, int stream, int program_rank, int flow, int channel)
+static size_t stream_lane(const struct lowering *lowering, int stream, int program_rank, int flow, int lane)
 {
     size_t at = (size_t)stream * (size_t)lowering->program->ranks + (size_t)program_rank;
 
-    return (at * (size_t)lowering->program->flows + (size_t)flow) * (size_t)lowering->lanes.channels + (size_t)channel;
+    return (at * (size_t)lowering->program->flows + (size_t)flow) * (size_t)lowering->lanes.each + (size_t)lane;
 }
 
 /* FSDP's sums over the replicas that hold the same share have a second stream. */
-uint32_t collective_lane(const struct lowering *lowering, enum group_kind kind, int program_rank, int flow,
-                         int channel)
+uint32_t collective_lane(const struct lowering *lowering, enum group_kind kind, int program_rank, int flow, int lane)
 {
-    return lowering->lanes.collective[stream_lane(lowering, kind == GROUP_SAME_SHARE, program_rank, flow, channel)];
+    return lowering->lanes.collective[stream_lane(lowering, kind == GROUP_SAME_SHARE, program_rank, flow, lane)];
 }
 
 void make_collective_lanes(struct lowering *lowering)
@@ -39,22 +38,22 @@ void make_collective_lanes(struct lowering *lowering)
     size_t count;
 
     lowering->lanes.streams = groups->of[GROUP_SAME_SHARE].exchanges ? 2 : 1;
-    lowering->lanes.channels = 1;
+    lowering->lanes.each = 1;
     for (int stage = 0; stage < plan_virtual_stages(lowering->plan); stage++)
         for (size_t k = 0; k < COUNT(kinds); k++) {
             const struct members *members =
                 groups->of[kinds[k]].exchanges ? members_of(&lowering->exchanges, kinds[k], stage) : NULL;
 
-            if (members && members->channels > lowering->lanes.channels)
-                lowering->lanes.channels = members->channels;
+            if (members && members->lanes > lowering->lanes.each)
+                lowering->lanes.each = members->lanes;
         }
-    count = (size_t)lowering->program->ranks * (size_t)flows * (size_t)lowering->lanes.channels;
+    count = (size_t)lowering->program->ranks * (size_t)flows * (size_t)lowering->lanes.each;
     lowering->lanes.collective = ARENA_ARRAY(&lowering->arena, uint32_t, count * (size_t)lowering->lanes.streams);
     for (int stream = 0; stream < lowering->lanes.streams; stream++)
         for (int rank = 0; rank < lowering->program->ranks; rank++)
-            for (int i = 0; i < flows * lowering->lanes.channels; i++)
+            for (int i = 0; i < flows * lowering->lanes.each; i++)
                 lowering->lanes.collective[stream_lane(lowering, stream, rank, 0, i)] = program_lane(
-                    lowering->program, rank, LANE_COLLECTIVE, stream * flows * lowering->lanes.channels + i);
+                    lowering->program, rank, LANE_COLLECTIVE, stream * flows * lowering->lanes.each + i);
 }
 
 static struct party *party_make(struct lowering *lowering, struct members *members)
@@ -65,7 +64,7 @@ static struct party *party_make(struct lowering *lowering, struct members *membe
     *party = (struct party){
         .members = members, .after = ARENA_ARRAY(arena, struct event, members->all),
         .done = ARENA_ARRAY(arena, struct event, members->all),
-        .lanes = ARENA_ARRAY(arena, uint32_t, members->all * members->channels),
+        .lanes = ARENA_ARRAY(arena, uint32_t, members->all * members->lanes),
         .ready = ARENA_ARRAY(arena, uint32_t, members->all),
         .ends = ARENA_ARRAY(arena, uint32_t, members->all * members->flows),
     };
@@ -86,16 +85,17 @@ struct party *party_tied(struct lowering *lowering, int number)
     return *known ? *known : (*known = party_make(lowering, members_tied(&lowering->exchanges, number)));
 }
 
-/* The lane of a member's exchange: its stream's. Each sum of tied gradients makes new lanes. */
-static uint32_t member_lane(struct lowering *lowering, const struct party *party, int i, int flow, int channel)
+/* A lane of a member's exchange: its stream's. Each sum of tied gradients makes new lanes. */
+static uint32_t member_lane(struct lowering *lowering, const struct party *party, int i, int flow, int lane)
 {
     const struct members *members = party->members;
-    int streams = lowering->lanes.channels * lowering->lanes.streams;
+    int streams = lowering->lanes.each * lowering->lanes.streams;
 
     if (members->kind != GROUP_EMBEDDING)
-        return collective_lane(lowering, members->kind, members->ranks[i], flow, channel);
+        return collective_lane(lowering, members->kind, members->ranks[i], flow, lane);
     return program_lane(lowering->program, members->ranks[i], LANE_COLLECTIVE,
-                        lowering->program->flows * streams + members->flows * party->exchanged + flow);
+                        lowering->program->flows * streams +
+                            (members->flows * party->exchanged + flow) * members->lanes + lane);
 }
 
 /* Among the operations that a member's exchange waits for, the one that a flow of it waits for. The flow of a sum of
@@ -113,23 +113,24 @@ static void exchange_flow(struct lowering *lowering, struct party *party, const 
                           struct new_op like, int flow)
 {
     struct members *members = party->members;
-    int channels = members->channels;
+    int lanes = members->lanes;
 
-    for (int i = 0; i < members->all * channels; i++)
-        party->lanes[i] = member_lane(lowering, party, i / channels, flow, i % channels);
-    /* a collective with several channels is one kernel of NCCL: an operation of no duration in the first channel's lane
-     * lets all channels begin together, after the collective before */
+    for (int i = 0; i < members->all * lanes; i++)
+        party->lanes[i] = member_lane(lowering, party, i / lanes, flow, i % lanes);
+    /* a collective with several channels or ports is one kernel of NCCL: an operation of no duration in the first lane
+     * lets all begin together, after the collective before */
     for (int i = 0; i < members->all; i++) {
         party->ready[i] = flow_after(lowering, party, i, flow);
-        like.lane = party->lanes[i * channels];
-        if (channels > 1)
+        like.lane = party->lanes[i * lanes];
+        if (lanes > 1)
             party->ready[i] = program_add(lowering->program, like, &party->ready[i], 1);
     }
     for (int first = 0; first < members->all; first += members->size) {
-        struct member_ops ops = {party->lanes + first * channels, party->ready + first,
+        struct member_ops ops = {party->lanes + first * lanes, lanes, party->ready + first,
                                  party->ends + flow * members->all + first};
         struct collective_choice choice = collective_lower(&(struct collective_call){
-            exchange->collective, members_group(&lowering->exchanges, members, flow, first), exchange->bytes, channels,
+            exchange->collective, members_group(&lowering->exchanges, members, flow, first), exchange->bytes,
+            members->channels,
         }, NULL, &ops, like, lowering->program, &lowering->measure->dags);
 
         if (exchange->collective->op == COLLECTIVE_ALL_REDUCE && members->kind != GROUP_EMBEDDING)

@@ -74,9 +74,9 @@ struct rank_state {
 struct transfer_lanes {
     uint32_t *send[2];               /* a program rank and flow: boundaries to lower ranks, and to higher ones */
     uint32_t *copy;                  /* a program rank; NULL: copies by sockets do not delay others */
-    uint32_t *collective;            /* a stream, program rank, flow and channel */
+    uint32_t *collective;            /* a stream, program rank, flow and lane of a collective */
     int streams;                     /* streams of collectives: 2 if GROUP_SAME_SHARE has its own, else 1 */
-    int channels;                    /* the most channels of a collective over replicas */
+    int each;                        /* the most lanes that a collective over replicas needs */
 };
 
 /* Parameters whose gradients go to the host together and are updated there together: a bucket's or a layer's. */

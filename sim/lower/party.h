@@ -10,7 +10,7 @@ struct party {
     struct event *after;     /* [member]: its next exchange waits for this */
     struct event *done;      /* [member]: the end of its last exchange; empty if it had none */
     int exchanged;           /* exchanges lowered message by message so far */
-    uint32_t *lanes, *ready, *ends;  /* scratch: [member * channels + channel], a member, [flow * all + member] */
+    uint32_t *lanes, *ready, *ends;  /* scratch: [member * lanes + lane], a member, [flow * all + member] */
 };
 /* The party of members_of a kind of group and stage, and the party of members_tied of a sum. Each is made once. */
 struct party *party_of(struct lowering *lowering, enum group_kind kind, int stage);
@@ -31,10 +31,8 @@ void exchange_all(struct lowering *lowering, struct party *party, struct emissio
  * with its kernels. Returns its end; empty if there are no bytes. */
 struct event exchange_alone(struct lowering *lowering, const struct place *here, enum group_kind kind,
                             struct emission exchange, struct event after);
-/* Makes lanes of collectives over replicas for each stream, program rank, flow and channel; then returns one of
- * them. */
+/* Makes lanes of collectives over replicas for each stream, program rank and flow; then returns one of them. */
 void make_collective_lanes(struct lowering *lowering);
-uint32_t collective_lane(const struct lowering *lowering, enum group_kind kind, int program_rank, int flow,
-                         int channel);
+uint32_t collective_lane(const struct lowering *lowering, enum group_kind kind, int program_rank, int flow, int lane);
 
 #endif

@@ -12,7 +12,11 @@
  * Where nothing contends it is exact for powers of two, else off by up to a quarter (3 ranks; mostly by a few
  * messages). Where children share their parent's link it takes up to 0.7 times longer, without latency (Sanders, Speck,
  * Traeff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan", Parallel Computing 35(12), 2009; the
- * trees are NCCL's, src/graph/trees.cc). */
+ * trees are NCCL's, src/graph/trees.cc).
+ *
+ * A communication library has a connection, here a port, from each rank to its parent and to each child: pieces go up and
+ * down at the same time, and no connection waits for another (NCCL, src/device/all_reduce.h, runTreeSplit). So every
+ * piece is a wave that follows the one before. */
 #include "pieces.h"
 
 #include <stdlib.h>
@@ -33,9 +37,11 @@ static int tree_nodes(const struct task *task)
     return task->per_node == task->n ? task->n : task->n / task->per_node;
 }
 
+/* With a library's buffers latency does not speak against small pieces: the number is the same for all sizes, so that
+ * more bytes never take less. */
 static int tree_pieces(const struct task *task)
 {
-    return pieces(task->bytes / 2);
+    return task->buffered ? PIECES_MOST : pieces(task->bytes / 2);
 }
 
 static int chunks(const struct task *task)
@@ -68,15 +74,17 @@ struct plan_of_trees {
     int n;
     int *parent[2];          /* a rank: its parent in each tree */
     int *order[2];           /* ranks, parents first */
+    int *depth[2];           /* a rank: messages between it and the root */
+    int *down[2];            /* a rank: the port through which its parent sends to it */
     int *ready[2];           /* a rank: the step from which it has the present piece */
     struct slots { bool *items; size_t count, capacity; } *busy;     /* a rank and step: it sends another piece */
     struct messages messages; /* in any order */
     int steps;
 };
 
-static void order_by_depth(int n, const int *parent, int *order)
+static void order_by_depth(int n, const int *parent, int *order, int *depth)
 {
-    int *depth = xcalloc((size_t)n, sizeof *depth), placed = 0;
+    int placed = 0;
 
     for (int r = 0; r < n; r++)
         for (int up = parent[r]; up != ROOT; up = parent[up])
@@ -85,7 +93,24 @@ static void order_by_depth(int n, const int *parent, int *order)
         for (int r = 0; r < n; r++)
             if (depth[r] == d)
                 order[placed++] = r;
-    free(depth);
+}
+
+/* A library's connections: one to the parent and one to each child, in each tree. Without a library all are one. */
+enum { CHILDREN = 3, DOWN = 2 };
+
+static int ports(const struct task *task)
+{
+    return task->buffered ? DOWN + 2 * CHILDREN : 1;
+}
+
+static void number_connections(struct plan_of_trees *plan, int t)
+{
+    int *children = xcalloc((size_t)plan->n, sizeof *children);
+
+    for (int r = 0; r < plan->n; r++)
+        if (plan->parent[t][r] != ROOT)
+            plan->down[t][r] = DOWN + CHILDREN * t + children[plan->parent[t][r]]++;
+    free(children);
 }
 
 static void plan_init(struct plan_of_trees *plan, const struct task *task)
@@ -98,11 +123,14 @@ static void plan_init(struct plan_of_trees *plan, const struct task *task)
         plan->parent[t] = xcalloc(n, sizeof(int));
         plan->order[t] = xcalloc(n, sizeof(int));
         plan->ready[t] = xcalloc(n, sizeof(int));
+        plan->down[t] = xcalloc(n, sizeof(int));
         for (int r = 0; r < task->n; r++) {
             int up = t ? second_parent(nodes, r / g) : first_parent(nodes, r / g);
             plan->parent[t][r] = r % g ? r - 1 : up == ROOT ? ROOT : up * g;
         }
-        order_by_depth(task->n, plan->parent[t], plan->order[t]);
+        plan->depth[t] = xcalloc(n, sizeof(int));
+        order_by_depth(task->n, plan->parent[t], plan->order[t], plan->depth[t]);
+        number_connections(plan, t);
     }
 }
 
@@ -112,11 +140,21 @@ static void plan_release(struct plan_of_trees *plan)
         free(plan->parent[t]);
         free(plan->order[t]);
         free(plan->ready[t]);
+        free(plan->depth[t]);
+        free(plan->down[t]);
     }
     for (int r = 0; r < plan->n; r++)
         free(plan->busy[r].items);
     free(plan->busy);
     free(plan->messages.items);
+}
+
+static void plan_message(struct plan_of_trees *plan, struct message message)
+{
+    message.nchunks = 1;
+    *GROW(&plan->messages) = message;
+    if (plan->steps <= message.step)
+        plan->steps = message.step + 1;
 }
 
 /* Sends in the first step from `from` on in which the rank is free; returns the step after. */
@@ -130,10 +168,8 @@ static int send(struct plan_of_trees *plan, int from, int src, int dst, int chun
     while (busy->count <= step)
         *GROW(busy) = false;
     busy->items[step] = true;
-    *GROW(&plan->messages) = (struct message){.step = (int)step, .src = src, .dst = dst, .chunk = chunk,
-                                                .nchunks = 1, .combine = (uint8_t)combine};
-    if (plan->steps <= (int)step)
-        plan->steps = (int)step + 1;
+    plan_message(plan, (struct message){.step = (int)step, .src = src, .dst = dst, .chunk = chunk,
+                                        .combine = (uint8_t)combine});
     return (int)step + 1;
 }
 
@@ -160,6 +196,24 @@ static void send_down(struct plan_of_trees *plan, int t, int chunk)
     }
 }
 
+/* Each piece goes up and down its tree as a wave, a step behind the one before. The children of a rank send in the same
+ * step, so that none waits for another. */
+static void send_waves(struct plan_of_trees *plan, int t, int c)
+{
+    int most = plan->depth[t][plan->order[t][plan->n - 1]];
+
+    for (int piece = 0; piece < c; piece++)
+        for (int i = 1; i < plan->n; i++) {
+            int r = plan->order[t][i], up = plan->parent[t][r], depth = plan->depth[t][r];
+
+            plan_message(plan, (struct message){.step = piece + most - depth, .src = r, .dst = up,
+                                                .chunk = t * c + piece, .combine = REDUCE, .port = (uint8_t)t});
+            plan_message(plan, (struct message){.step = piece + most + depth - 1, .src = up, .dst = r,
+                                                .chunk = t * c + piece, .combine = COPY,
+                                                .port = (uint8_t)plan->down[t][r]});
+        }
+}
+
 /* Sorts the messages by step; messages of one step keep the order in which they were planned. */
 static void draw_plan(struct messages *messages, const struct plan_of_trees *plan)
 {
@@ -175,6 +229,7 @@ static void draw_plan(struct messages *messages, const struct plan_of_trees *pla
     for (size_t i = 0; i < plan->messages.count; i++) {
         const struct message *message = &plan->messages.items[sorted[i]];
 
+        through_port(messages, message->port);
         (message->combine == COPY ? copy : reduce)(messages, message->step, message->src, message->dst, message->chunk,
                                                    1);
     }
@@ -188,7 +243,9 @@ static void write_messages(struct messages *messages, const struct task *task)
     int c = tree_pieces(task);
 
     plan_init(&plan, task);
-    for (int piece = 0; piece < c; piece++) {
+    for (int t = 0; t < 2 && task->buffered; t++)
+        send_waves(&plan, t, c);
+    for (int piece = 0; piece < c && !task->buffered; piece++) {
         for (int t = 0; t < 2; t++)
             send_up(&plan, t, t * c + piece);
         for (int t = 0; t < 2; t++)
@@ -215,15 +272,27 @@ static double ideal(const struct task *task, double latency, double bandwidth)
     return tree_messages(tree_nodes(task), c) * (latency + task->bytes / (2 * c) / bandwidth);
 }
 
-/* While nothing waits for arrivals, latencies are paid on the first way up and the last one down alone. */
+/* With a library's buffers nothing waits but for what it needs. The busiest links are a node's NICs, where an inner node
+ * of one tree and a leaf of the other sends four pieces of each pair, or the ports of a chain. NCCL's own model adds up
+ * their time and all latencies (src/graph/tuning.cc). But half of the pieces go up, and while they do, the first ones
+ * already cross the network and come back: only what is longer counts. Every port is at the lower end of some channel's
+ * chain, and so never rests from the beginning on. */
 static double cost_buffered(const struct task *task, const struct fabric *fabric)
 {
-    int c = tree_pieces(task), nodes = tree_nodes(task), g = task->n / nodes, fill = tree_messages(nodes, 1);
-    double piece = task->bytes / (2 * c);
+    int c = tree_pieces(task), nodes = tree_nodes(task), g = task->n / nodes, depth = 0;
+    double piece = task->bytes / (2 * c), sends = nodes > 4 ? 4 : nodes;
+    double chained = fabric->channels % g && g > 2 ? 4 : 4.0 * (g - 1) / g;      /* channels take turns at its ends */
+    double nic = c * piece * sends / fabric->between.bandwidth, port = c * piece * chained / fabric->inside.bandwidth;
 
-    return fill * hop_seconds(fabric->between, piece) + 2 * (g - 1) * hop_seconds(fabric->inside, piece) +
-           (c - 1) * piece * ((nodes > 2 ? 6 : 2) / fabric->between.bandwidth +
-                              (g > 1 ? 2 : 0) / fabric->inside.bandwidth);
+    for (int reach = 1; reach < nodes; reach *= 2)
+        depth++;
+    double chain = 2 * (g - 1) * fabric->inside.latency, way = depth * fabric->between.latency;
+    double fill = port > nic ? depth / fabric->between.bandwidth :
+                               (g - 1) / fabric->inside.bandwidth + (depth - 1) / fabric->between.bandwidth;
+
+    if (fabric->tuned)
+        return chain + 2 * way + fmax(nic, port);
+    return piece * fill + fmax(fmax(chain + nic + way, chain / 2 + port), fmax(nic, port) / 2 + chain + 2 * way);
 }
 
 /* The messages between the nodes, the chain up and down, and both pieces that its first rank sends down the chain each
@@ -253,6 +322,7 @@ const struct collective collective_double_tree = {
     .library_cost = LIBRARY_TREE,
     .library = true,
     .chunks = chunks,
+    .ports = ports,
     .write_messages = write_messages,
     .ideal = ideal,
     .cost = cost,

@@ -9,11 +9,13 @@
 
 #include <math.h>
 
+enum { PIECES_MOST = 32 };
+
 static inline int pieces(double bytes)
 {
     double count = bytes / (128 * 1024);
 
-    return count < 1 ? 1 : count > 32 ? 32 : (int)count;
+    return count < 1 ? 1 : count > PIECES_MOST ? PIECES_MOST : (int)count;
 }
 
 /* Pieces of a chain of n ranks: enough that the n - 2 pieces that fill its pipeline are at most a sixteenth of them. */

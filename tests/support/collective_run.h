@@ -33,9 +33,9 @@ static inline void run_init(struct run *run, const struct collective *collective
 {
     uint32_t lanes[MAX_MEMBERS * MAX_CHANNELS];
     struct placed_group group = placed_group_of(cluster, gpus, n);
-    int stride = collective_lanes(collective, &group, channels);
     struct collective_call call = {collective, &group, bytes, channels};
-    struct member_ops ops = {lanes, delays ? run->ready : NULL, run->done};
+    int stride = collective_lanes(&call);
+    struct member_ops ops = {lanes, stride, delays ? run->ready : NULL, run->done};
     struct new_op like = {.what = WHAT_SYNC, .mb = -1, .stage = 3, .takes = 5, .frees = 7};
     struct dags dags = {0};
 
@@ -51,7 +51,6 @@ static inline void run_init(struct run *run, const struct collective *collective
         run->ready[m] = program_add(&run->program, op, NULL, 0);
     }
     run->first = (uint32_t)run->program.ops.count;
-    call.channels = stride;
     collective_lower(&call, NULL, &ops, like, &run->program, &dags);
     dags_release(&dags);
     timeline_init(&run->timeline, &run->program);

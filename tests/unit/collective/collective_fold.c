@@ -102,7 +102,7 @@ struct question {
 static struct measured measure_whole(const struct question *question, enum engine engine)
 {
     int n = question->n, channels = question->channels;
-    uint32_t *lanes = xcalloc((size_t)(n * channels), sizeof *lanes), *done = xcalloc((size_t)n, sizeof *done);
+    uint32_t *done = xcalloc((size_t)n, sizeof *done);
     struct program program = {.ranks = question->ngroups * n};
     struct measured measured = {0};
     struct timeline timeline;
@@ -111,10 +111,15 @@ static struct measured measure_whole(const struct question *question, enum engin
     for (int g = 0; g < question->ngroups; g++) {
         struct placed_group group = placed_group_of(&question->cluster, question->gpus + g * n, n);
 
-        for (int i = 0; i < n * channels; i++)
-            lanes[i] = program_lane(&program, g * n + i / channels, LANE_COLLECTIVE, i % channels);
-        collective_lower(&(struct collective_call){question->collective, &group, question->bytes, channels}, NULL,
-                         &(struct member_ops){lanes, NULL, done}, (struct new_op){.what = WHAT_SYNC}, &program, &dags);
+        struct collective_call call = {question->collective, &group, question->bytes, channels};
+        int stride = collective_lanes(&call);
+        uint32_t *lanes = xcalloc((size_t)(n * stride), sizeof *lanes);
+
+        for (int i = 0; i < n * stride; i++)
+            lanes[i] = program_lane(&program, g * n + i / stride, LANE_COLLECTIVE, i % stride);
+        collective_lower(&call, NULL, &(struct member_ops){lanes, stride, NULL, done}, (struct new_op){.what = WHAT_SYNC},
+                         &program, &dags);
+        free(lanes);
     }
     dags_release(&dags);
     timeline_init(&timeline, &program);
@@ -127,7 +132,6 @@ static struct measured measure_whole(const struct question *question, enum engin
         }
     timeline_release(&timeline);
     program_release(&program);
-    free(lanes);
     free(done);
     return measured;
 }

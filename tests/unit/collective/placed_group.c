@@ -138,17 +138,20 @@ static void lowering_returns_the_choice(void **state)
     struct placed_group group = placed_group_of(&cluster, identity(), 16);
     struct collective_call call = {collective_find(COLLECTIVE_ALL_REDUCE, "auto"), &group, 6e6, 2};
     struct collective_choice choice = collective_choose(&call), lowered;
-    uint32_t lanes[32], done[16];
+    uint32_t *lanes, done[16];
+    int stride = collective_lanes(&call);
     struct program program = {.ranks = 16};
     struct dags dags = {0};
 
     (void)state;
-    for (int i = 0; i < 32; i++)
-        lanes[i] = program_lane(&program, i / 2, LANE_COLLECTIVE, i % 2);
-    lowered = collective_lower(&call, NULL, &(struct member_ops){lanes, NULL, done}, (struct new_op){.what = WHAT_SYNC},
+    lanes = xcalloc((size_t)(16 * stride), sizeof *lanes);
+    for (int i = 0; i < 16 * stride; i++)
+        lanes[i] = program_lane(&program, i / stride, LANE_COLLECTIVE, i % stride);
+    lowered = collective_lower(&call, NULL, &(struct member_ops){lanes, stride, NULL, done}, (struct new_op){.what = WHAT_SYNC},
                                &program, &dags);
     assert_true(lowered.used == choice.used && lowered.channels == choice.channels &&
                 lowered.protocol == choice.protocol && lowered.seconds == choice.seconds);
+    free(lanes);
     dags_release(&dags);
     program_release(&program);
 }

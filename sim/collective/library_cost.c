@@ -1,0 +1,94 @@
+#include "collective/library_cost.h"
+
+#include <math.h>
+
+void rates_in_rounds(const struct protocol_cost *cost, double share, int channels, struct rates *rates)
+{
+    double latency = rates->network.latency, each = share / channels;
+    double wire = each / fmin(rates->network.bandwidth, rates->network_most / channels);
+    double rounds = fmax(1, share / cost->round), chunk = wire / rounds, slice = chunk, step;
+
+    if (isnan(cost->round) || share <= 0)
+        return;
+    if (cost->slice < cost->round)
+        slice *= cost->slice / cost->round;
+    step = rounds * fmax(chunk, latency + slice);
+    wire = fmax(wire, step - latency);
+    rates->network = (struct hop){step - wire, each / wire};
+    rates->launch += latency - rates->network.latency;
+}
+
+enum { SLOTS = 8, KIB = 1024 };
+
+/* B of a chunk, where a tree has `bytes` on a channel and `depth` ranks from a leaf to the root. */
+static double chunk_of(double bytes, int depth)
+{
+    double chunk = fmax(32 * KIB, fmin(64 * KIB, bytes / depth));
+
+    chunk = fmax(chunk, fmin(128 * KIB, bytes / (4 * depth)));
+    return fmin(bytes, fmax(chunk, fmin(512 * KIB, bytes / (8 * depth))));
+}
+
+void rates_in_slots(const struct collective_call *call, const struct task *task, struct rates *rates)
+{
+    const struct placed_group *group = call->group;
+    int nodes = group->topology.nodes ? task->n / task->per_node : task->n, each = task->n / nodes, levels = 0;
+    double half = task->bytes / 2, chunk, port, nic;
+
+    for (int reach = 1; reach < nodes; reach *= 2)
+        levels++;
+    if (half <= 0 || !levels)
+        return;
+    chunk = chunk_of(half, each - 1 + levels);
+    port = fmin(rates->inside.bandwidth, rates->network_most) / call->channels;
+    rates->inside.latency += chunk / port;
+    if (!group->topology.nodes)
+        return;
+    int used = call->channels < group->topology.fewest_nics ? call->channels : group->topology.fewest_nics;
+    double connections = (nodes > 4 ? 4 : nodes) * (double)call->channels / used;
+
+    nic = fmin(rates->network.bandwidth, connections * SLOTS * chunk / (2 * rates->network.latency));
+    rates->network.bandwidth = nic;
+    rates->network.latency += chunk * call->channels / used / nic;
+}
+
+#include <math.h>
+
+/* Sends that are grouped into one collective begin at the same time, so its launch includes their latency once. */
+static struct protocol_cost grouped(const struct protocol_cost *send, bool nodes)
+{
+    struct protocol_cost cost = *send;
+
+    cost.launch += nodes ? send->network : send->inside;
+    cost.inside = cost.spanning = cost.network = 0;
+    return cost;
+}
+
+bool all_to_all_cost(const struct communication *communication, int protocol, bool nodes, struct protocol_cost *cost)
+{
+    const struct all_to_all_costs *inside = &communication->all_to_all;
+    const struct all_to_all_cost *with = protocol == PROTOCOL_LL     ? inside->ll :
+                                         protocol == PROTOCOL_SIMPLE ? inside->simple : NULL;
+
+    *cost = grouped(communication->send, nodes);
+    if (nodes || (!inside->ll && !inside->simple))
+        return protocol == PROTOCOL_SIMPLE;
+    if (!with)
+        return false;
+    cost->launch = with->launch;
+    cost->inside_share = with->inside_share;
+    cost->all_to_all = with;
+    return true;
+}
+
+/* Where messages become large, the time does not fall: it stays as it is until large_ends would take as long. */
+double all_to_all_ends(const struct all_to_all_cost *cost, int n, double bytes)
+{
+    double share = bytes / n, ends = cost->ends;
+
+    if (bytes <= 0)
+        return ends;
+    if (share > cost->large_from && !isnan(cost->large_ends))        /* NaN: never */
+        ends = fmax(cost->large_ends, (n - 1 + ends) * cost->large_from / share - (n - 1));
+    return isnan(cost->pieces) ? ends : ends + cost->piece_copy * fmin(bytes, cost->pieces) / share;
+}
