@@ -93,7 +93,7 @@ static double cuda_cores(const struct cost_model *model, const struct kernel *ke
     static const double share = 12.2 / 19.5;
     struct product product = {
         kernel->batch, kernel->m, kernel->n, kernel->k, kernel->layout, dtype_bytes(kernel->dtype), FORM_MATMUL,
-        {0, 0}};
+        {.exponent = 0}};
 
     if (model->unaligned_batches != UNALIGNED_CUDA_CORES || kernel->kind != KERNEL_MATMUL || kernel->batch <= 1 ||
         product.value != 2 || product_aligned(&product))
