@@ -27,6 +27,11 @@ const char *const memory_class_names[] = {
 };
 _Static_assert(COUNT(memory_class_names) == CLASS_COUNT + 1, "a name for every class");
 
+double attention_capability(enum attention_generation generation)
+{
+    return generation == ATTENTION_FLASH_1 ? 7.5 : 8;
+}
+
 const char *const kernel_kind_names[] = {
     [KERNEL_MATMUL] = "products",
     [KERNEL_GROUPED] = "grouped_products",
