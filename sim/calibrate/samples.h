@@ -4,8 +4,8 @@
  * is the generation of fused attention, flash-2 by default. Then come a line of column names, in any order, and one
  * line per sample. Required columns: kernel dtype batch m n k layout bytes median_us. Not required: window, the keys
  * that a query of causal attention sees at most; expert_skew and skew_range, how unevenly the rows of a grouped product
- * or of a layer are divided among the experts (struct skew). Others (spread_us, count) are allowed. Cells that have no
- * meaning for a kernel are empty. */
+ * or of a layer are divided among the experts (struct skew, measured_range). Others (spread_us, count) are allowed. Cells
+ * that have no meaning for a kernel are empty. */
 #ifndef DTSIM_SAMPLES_H
 #define DTSIM_SAMPLES_H
 

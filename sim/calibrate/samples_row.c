@@ -218,12 +218,12 @@ static int skew_read(struct samples_reader *reader, const struct cells *cells, s
         return error_add(reader->err, EXIT_INPUT, cells->loc, "expert_skew and skew_range: found one of them; expected "
                          "both, the exponent of the experts' power law and its largest value over its smallest");
     if (number_read(reader, cells, COLUMN_SKEW, &skew->exponent) ||
-        number_read(reader, cells, COLUMN_RANGE, &skew->range))
+        number_read(reader, cells, COLUMN_RANGE, &skew->measured_range))
         return -1;
-    if (skew->range > 1)
+    if (skew->measured_range > 1)
         return 0;
     return error_add(reader->err, EXIT_INPUT, cell_loc(reader, cells, COLUMN_RANGE), "skew_range: found %g; expected "
-                     "more than 1", skew->range);
+                     "more than 1", skew->measured_range);
 }
 
 static int derived_read(struct samples_reader *reader, const struct cells *cells, struct sample *sample)

@@ -97,6 +97,9 @@ static const struct field gpu_fields[] = {
      .max = 1, .brief = "share of the peak that large GEMMs achieve; measured: 0.72 to 0.81"},
     {KEY(gpu, launch_overhead), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, REQUIRED,
      .brief = "time of each kernel in addition to its work: start, ramp and tail; about 3 us"},
+    {KEY(gpu, compute_capability), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 0, .max = 100, .fallback = "0",
+     .brief = "NVIDIA's number for what the chip can run, such as 8.6; FlashAttention-2 and cuDNN's fused attention need "
+              "8.0, FlashAttention 7.5; 0: not NVIDIA's, or not known, and taken to run all that software calls"},
     {KEY(gpu, multiprocessors), .kind = FIELD_INT, .min = 0, .max = 100000, .fallback = "0",
      .brief = "number of streaming multiprocessors, from the data sheet; 0: not known, and collectives then do not "
               "slow kernels down"},

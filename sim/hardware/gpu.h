@@ -38,6 +38,7 @@ struct gpu {
     } peak;
     double matmul_efficiency;        /* achievable share of the peak for large matrix products */
     double launch_overhead;          /* s per kernel */
+    double compute_capability;       /* of NVIDIA's GPUs, 8.6: which programs the chip can run; 0: not known, or not theirs */
     int multiprocessors;             /* 0: not known */
     double unvectorized_rate;        /* values/s of element-wise kernels that compute an address for each value; 0: not
                                       * known, and memory alone limits them */

@@ -27,6 +27,11 @@ const char *const memory_class_names[] = {
 };
 _Static_assert(COUNT(memory_class_names) == CLASS_COUNT + 1, "a name for every class");
 
+double attention_capability(enum attention_generation generation)
+{
+    return generation == ATTENTION_FLASH_1 ? 7.5 : 8;
+}
+
 const char *const kernel_kind_names[] = {
     [KERNEL_MATMUL] = "products",
     [KERNEL_GROUPED] = "grouped_products",
@@ -93,7 +98,7 @@ static double cuda_cores(const struct cost_model *model, const struct kernel *ke
     static const double share = 12.2 / 19.5;
     struct product product = {
         kernel->batch, kernel->m, kernel->n, kernel->k, kernel->layout, dtype_bytes(kernel->dtype), FORM_MATMUL,
-        {0, 0}};
+        {.exponent = 0}};
 
     if (model->unaligned_batches != UNALIGNED_CUDA_CORES || kernel->kind != KERNEL_MATMUL || kernel->batch <= 1 ||
         product.value != 2 || product_aligned(&product))

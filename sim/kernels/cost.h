@@ -99,6 +99,10 @@ extern const char *const cost_source_names[];    /* NULL-terminated; a choice of
     X(ATTENTION_FLASH_3, "flash-3") X(ATTENTION_CUDNN, "cudnn")
 enum attention_generation { ATTENTION_GENERATIONS(ENUM_VALUE) };
 extern const char *const attention_generation_names[];     /* NULL-terminated; a choice of costs.attention */
+/* The least compute capability of NVIDIA's GPUs that run such kernels: FlashAttention 1 on Turing, FlashAttention-2 from
+ * Ampere on (Dao-AILab/flash-attention, README.md: "use FlashAttention 1.x for Turing GPUs"), cuDNN's fused attention too
+ * (NVIDIA/TransformerEngine, pull request 393). Where a GPU lacks a newer generation the one before is called. */
+double attention_capability(enum attention_generation generation);
 
 /* Which cores compute batched half-precision products whose rows are not multiples of 16 bytes. */
 #define UNALIGNED_BATCHES(X) X(UNALIGNED_TENSOR_CORES, "tensor-cores") X(UNALIGNED_CUDA_CORES, "cuda-cores")

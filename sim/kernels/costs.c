@@ -124,7 +124,7 @@ static int report_missing(const struct costs_of *of, const struct gpu *sheet, st
 /* FLOP/s of a product that is large in every way; the record's own rate is where none of any size quite arrives. */
 static double reached(const struct profile *profile, const struct matmul_record *record, enum dtype dtype)
 {
-    const struct product large = {1, 8192, 8192, 8192, LAYOUT_NT, dtype_bytes(dtype), FORM_MATMUL, {0, 0}};
+    const struct product large = {1, 8192, 8192, 8192, LAYOUT_NT, dtype_bytes(dtype), FORM_MATMUL, {.exponent = 0}};
 
     return 2 * large.m * large.n * large.k / matmul_remembered(profile->cache, &record->fit, profile->sms, &large);
 }

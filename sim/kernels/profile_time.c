@@ -73,14 +73,14 @@ static double memory_bandwidth_ratio(const struct profile *profile)
 /* All that the time of a product follows from. Numbers alone, so that it can be compared byte by byte. */
 struct product_key {
     struct matmul_fit fit;
-    double sms, batch, m, n, k, layout, value, form, exponent, range;
+    double sms, batch, m, n, k, layout, value, form, exponent, gpus, measured_range;
 };
 
 double matmul_remembered(struct cache *cache, const struct matmul_fit *fit, int sms, const struct product *product)
 {
     const struct product_key key = {*fit,       sms,             product->batch, product->m,   product->n,
                                     product->k, product->layout, product->value, product->form,
-                                    product->skew.exponent, product->skew.range};
+                                    product->skew.exponent, product->skew.gpus, product->skew.measured_range};
     const double *known = cache ? cache_find(cache, CACHE_PRODUCT, &key, sizeof key) : NULL;
     double seconds;
 
@@ -126,7 +126,7 @@ struct kernel_seconds profile_product(const struct profile *profile, enum dtype 
 static struct kernel_seconds shapeless(const struct profile *profile, const struct kernel *kernel)
 {
     double side = cbrt(kernel->flop / 2);
-    struct product product = {1, side, side, side, kernel->layout, dtype_bytes(kernel->dtype), FORM_MATMUL, {0, 0}};
+    struct product product = {1, side, side, side, kernel->layout, dtype_bytes(kernel->dtype), FORM_MATMUL, {.exponent = 0}};
     const struct matmul_record *record = find_matmul(profile, kernel->dtype, 1);
     struct matmul_fit fit;
 

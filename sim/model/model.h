@@ -53,7 +53,7 @@ struct transformer {
     bool softmax_in_fours;       /* the softmax is fused only if a fused kernel can take four rows at a time */
     bool fused_norm;             /* RMSNorm is one kernel; default: fused_kernels */
     bool widened_norms;          /* norms compute on a copy of their input in fp32 */
-    double expert_skew;          /* with experts: exponent of the power law of their shares; 0: all alike */
+    double expert_skew;          /* with experts: the i-th busiest gets a share as i^-skew; 0: all alike */
     bool fused_experts;          /* one kernel computes the products of all experts of a GPU */
     int router;                  /* enum router: how each token's experts are chosen */
     int routed_rows;             /* enum routed_rows: how rows go into the order of the experts, and back */

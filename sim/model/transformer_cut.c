@@ -67,8 +67,6 @@ static double most_rows(const struct cut *cut, double gpus)
     return gpus * fmin(cut->experts, choices) / choices;
 }
 
-static const double skewed_over = 0.8; /* the range of the power law / the group's tokens, as kernels/skew.h cites */
-
 /* Every expert gets equally many tokens, or its share under a skew. Then the GPUs of a group wait for the one whose
  * experts got most rows, in every layer, and each GPU stands for that one. With a capacity factor each GPU sends each
  * expert as many rows as its capacity, padding included (Fedus et al. 2021, Switch Transformers, section 2.2; rounded
@@ -93,8 +91,8 @@ static void cut_experts(struct cut *cut, const struct shard *shard)
     cut->sent = rows * shape->experts;
     cut->sends_own_rows = shard->sequence_parallel && shard->tensor > 1;
     cut->gathers_rows = cut->sends_own_rows && expert_tensor > 1;
-    cut->skew = (struct skew){shape->experts ? shape->expert_skew : 0, skewed_over * cut->tokens * gpus};
-    cut->busiest = fmin(skew_busiest(&cut->skew, (int)gpus, (int)cut->experts), most_rows(cut, gpus));
+    cut->skew = (struct skew){.exponent = shape->experts ? shape->expert_skew : 0, .gpus = gpus};
+    cut->busiest = fmin(skew_busiest(cut->skew.exponent, (int)gpus, (int)cut->experts), most_rows(cut, gpus));
     cut->received = cut->sent * (cut->gathers_rows ? tensor : 1) * cut->busiest;
     cut->travelling = cut->sent * cut->busiest;
     cut->arriving = cut->received;

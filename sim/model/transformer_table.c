@@ -183,8 +183,9 @@ static const struct field transformer_fields[] = {
     {KEY(transformer, expert_ffn), .kind = FIELD_INT, .brief = "width inside one expert; left out: as ffn", .min = 1,
      .max = MAX_WIDTH},
     {KEY(transformer, expert_skew), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 0, .max = 4,
-     .brief = "how unevenly tokens choose experts: the exponent of a power law of their shares, such as 1.2; "
-              "left out or 0: evenly; of the GPUs that divide the experts the busiest sets the pace"},
+     .brief = "how unevenly tokens choose experts: the i-th busiest expert's share is proportional to i^-expert_skew; "
+              "left out or 0: evenly. Of the GPUs that divide the experts the busiest sets the pace: where 64 divide 256 "
+              "experts, with 0.3 it gets 1.73 times the mean"},
     {KEY(transformer, shared_experts), .kind = FIELD_INT,
      .brief = "number of further experts, through which every token goes", .min = 0, .max = MAX_LAYERS},
     {KEY(transformer, shared_ffn), .kind = FIELD_INT, .min = 1, .max = MAX_WIDTH,

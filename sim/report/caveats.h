@@ -7,7 +7,7 @@
 #include "run/certainty.h"
 
 struct caveats {
-    const char *items[26];       /* a sentence each, without a full stop; in the arena */
+    const char *items[27];       /* a sentence each, without a full stop; in the arena */
     size_t count;
 };
 
@@ -31,6 +31,8 @@ json_t *idle_json(const struct scenario *scenario);
 /* Which GPUs have no rate in the format of the GEMMs, which then take as long as in fp32. NULL: all have one, or times are
  * given. */
 const char *caveat_rates(struct arena *arena, const struct scenario *scenario);
+/* That its software calls fused attention that its GPU cannot run, and the key that says otherwise. NULL: it can. */
+const char *caveat_attention(struct arena *arena, const struct scenario *scenario);
 /* What the time of frozen weights in four bits stands on. NULL: there are none. */
 const char *caveat_packed(struct arena *arena, const struct scenario *scenario);
 /* What batch.shares: auto gave each replica. NULL: it did not. */

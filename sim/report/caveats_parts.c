@@ -1,5 +1,5 @@
-/* Caveats of clusters whose nodes are of several kinds or in part idle, of GPUs without the format, of replicas that get
- * unequal shares of the batch, and of frozen weights in few bits. */
+/* Caveats of clusters whose nodes are of several kinds or in part idle, of GPUs without the format or without fused
+ * attention, of replicas that get unequal shares of the batch, and of frozen weights in few bits. */
 #include "report/caveats.h"
 
 #include <string.h>
@@ -11,6 +11,7 @@
 #include "layout/layout.h"
 #include "model/model.h"
 #include "precision/precision.h"
+#include "run/certainty.h"
 #include "scenario/scenario.h"
 
 const char *caveat_order(struct arena *arena, const struct scenario *scenario)
@@ -117,6 +118,14 @@ const char *caveat_rates(struct arena *arena, const struct scenario *scenario)
     }
     return !*names ? NULL : arena_printf(arena, "%s has no rate in %s: its GEMMs take as long as in fp32", names,
                                          dtype_names[products]);
+}
+
+const char *caveat_attention(struct arena *arena, const struct scenario *scenario)
+{
+    const char *why = certainty_attention(arena, scenario);
+
+    return !why ? NULL : arena_printf(arena, "%s: fused attention is simulated as if it ran; software.flash_attention: false "
+                                      "says attention that stores its scores", why);
 }
 
 const char *caveat_packed(struct arena *arena, const struct scenario *scenario)

@@ -193,6 +193,24 @@ const char *certainty_sheets(struct arena *arena, const struct scenario *scenari
            scenario->views        ? "its pipeline ranks have unequal degrees; no published run has that" : NULL;
 }
 
+const char *certainty_attention(struct arena *arena, const struct scenario *scenario)
+{
+    const struct transformer *shape = scenario->model.transformer;
+
+    for (int kind = 0; shape && shape->flash_attention && kind < cluster_kinds(&scenario->cluster); kind++) {
+        const struct gpu *gpu = cluster_sheet(&scenario->cluster, cluster_kind_gpu(&scenario->cluster, kind));
+        enum attention_generation called = scenario->kernels[kind].model.attention;
+        double needed = attention_capability(called);
+
+        if (layout_kind_seats(&scenario->layout, kind) > 0 && gpu->compute_capability > 0 && gpu->compute_capability < needed)
+            return arena_printf(arena, "%s need compute capability %.1f or more, and %s has %.1f",
+                                called == ATTENTION_FLASH_1 ? "FlashAttention's kernels" :
+                                                              "FlashAttention-2 and cuDNN's fused attention",
+                                needed, gpu->title, gpu->compute_capability);
+    }
+    return NULL;
+}
+
 /* A property of its network that no published run's network has, or NULL. */
 static const char *unlike_network(struct arena *arena, const struct scenario *scenario)
 {
@@ -230,6 +248,7 @@ static const char *reasons_unlike(struct arena *arena, const struct scenario *sc
 {
     const char *const reasons[] = {
         unlike_costs(arena, scenario, metrics),
+        certainty_attention(arena, scenario),
         scenario->costs.speed == 1 ? NULL : arena_printf(arena, "costs.speed is %g", scenario->costs.speed),
         unlike_network(arena, scenario),
         scenario->cluster.gpu_slower && scenario->uneven & UNEVEN_GPUS ?
@@ -298,7 +317,11 @@ void certainty_state(struct metrics *metrics, const struct scenario *scenario)
 
 void certainty_memory(struct metrics *metrics, const struct scenario *scenario)
 {
-    if (model_is_timed(&scenario->model))
+    struct arena arena = {0};
+    bool runs = !certainty_attention(&arena, scenario);
+
+    arena_release(&arena);
+    if (model_is_timed(&scenario->model) || !runs)
         return;
     for (enum peak_kind kind = 0; kind < PEAK_KIND_COUNT; kind++)
         metrics->peaks[kind] = evidence_expect_peak(scenario->evidence, kind, NULL);

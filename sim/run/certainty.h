@@ -15,6 +15,9 @@ const char *certainty_nearest(struct arena *arena, const struct scenario *scenar
 /* "no published run is like this: ..." with all that no published run has, and the nearest one, in the arena; NULL: some
  * may be like it. Of a run that is not simulated `metrics` is NULL; then it does not say what times of kernels stand on. */
 const char *certainty_unlike(struct arena *arena, const struct scenario *scenario, const struct metrics *metrics);
+/* "flash-2 attention needs compute capability 8 or more, and NVIDIA V100 has 7", of a GPU on which its fused attention does
+ * not run, in the arena; NULL: it runs, or nothing is known against it. */
+const char *certainty_attention(struct arena *arena, const struct scenario *scenario);
 /* Why its times are held against what data sheets predict of published runs ("its kernel times come from the data sheet of
  * ..."), in the arena; NULL: they stand on measured kernels. */
 const char *certainty_sheets(struct arena *arena, const struct scenario *scenario, const struct metrics *metrics);
@@ -24,7 +27,7 @@ struct expectation certainty_expect(const struct scenario *scenario, const struc
 struct ratio_expectation certainty_ratio(const struct scenario *scenario, const struct metrics *metrics);
 /* Sets all that metrics say about errors (metrics.h: from stated_error on), when all other numbers are there. */
 void certainty_state(struct metrics *metrics, const struct scenario *scenario);
-/* Sets peaks and fits, when the peaks are there. */
+/* Sets peaks and fits, when the peaks are there; not where fused attention cannot run, as scores would be stored. */
 void certainty_memory(struct metrics *metrics, const struct scenario *scenario);
 /* The classes of an iteration's time, as simulated; they add up to 1. */
 void certainty_shares(const struct metrics *metrics, double shares[ANCHOR_CLASSES]);

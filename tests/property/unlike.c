@@ -1,6 +1,7 @@
 /* unlike: a scenario that no published run resembles has no expected error, and says all that makes it so, and which run
  * is nearest. A profile that no published run stands on is only further from all: tests/property/published_errors.c leaves
  * out each. */
+#include "files/data.h"
 #include "report/caveats.h"
 #include "simulated.h"
 
@@ -85,6 +86,48 @@ static void test_sheets(void **state)
     simulated_release(&profiled);
 }
 
+/* Fused attention on every GPU of the platforms: a note with the key, no expected error and no error of the peak exactly
+ * where NVIDIA's chip is too old for the kernels that are called. */
+static void test_attention(void **state)
+{
+    static const char *const older[] = {"p40", "v100-16gb", "v100-32gb", "v100-sxm3-32gb"},
+                      *const turing[] = {"t4", "rtx-2080", "titan-rtx"};
+    struct arena arena = {0};
+    struct error err = {0};
+    const char **gpus = data_names(&arena, "platforms/gpus", &err);
+    int lacking = 0;
+
+    (void)state;
+    assert_non_null(gpus);
+    for (size_t g = 0; gpus[g]; g++)
+        for (int called = 0; called < 3; called++) {
+            const char *const keys[] = {"", "attention: flash-1, ", "flash_attention: false, "};
+            struct simulated simulated;
+            bool lacks = false, found = false;
+            json_t *result, *note;
+            size_t k;
+
+            for (size_t i = 0; i < COUNT(older); i++)
+                lacks |= called < 2 && !strcmp(gpus[g], older[i]);
+            for (size_t i = 0; i < COUNT(turing); i++)
+                lacks |= called < 1 && !strcmp(gpus[g], turing[i]);
+            lacking += lacks;
+            run_text(&simulated, "model: {preset: gpt2-355m}\nbatch: {micro_batches: 4}\nsoftware: {%slike: megatron-core}\n"
+                     "cluster: {platform: dgx-h100, nodes: 1, gpu: %s}\nstrategy: {data: 8}\nmemory: {enforce: false}\n",
+                     keys[called], gpus[g]);
+            result = result_json(&simulated.run);
+            json_array_foreach(json_object_get(result, "notes"), k, note)
+                found |= strstr(json_string_value(note), "software.flash_attention: false") != NULL;
+            if (found != lacks || (lacks && !json_is_null(json_object_get(result, "expected_error_share"))) ||
+                lacks != isnan(simulated.run.metrics.peaks[0].within))
+                fail_msg("%s on %s: note %d, expected %d", keys[called], gpus[g], found, lacks);
+            json_decref(result);
+            simulated_release(&simulated);
+        }
+    assert_int_equal(lacking, 2 * COUNT(older) + COUNT(turing));
+    arena_release(&arena);
+}
+
 /* Of 1 Gb/s to 800 Gb/s (scenarios/paper/errors.tsv). Inside a node NICs carry nothing. */
 static void test_network(void **state)
 {
@@ -113,7 +156,8 @@ static void test_several(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each), cmocka_unit_test(test_sheets), cmocka_unit_test(test_network), cmocka_unit_test(test_several),
+        cmocka_unit_test(test_each), cmocka_unit_test(test_sheets), cmocka_unit_test(test_attention),
+        cmocka_unit_test(test_network), cmocka_unit_test(test_several),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

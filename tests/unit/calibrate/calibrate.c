@@ -33,7 +33,7 @@ static void add_matmuls(struct samples *samples, int count, double noise)
                                   random_side(&seed, 64, 16384, 8) - (i % 5 ? 0 : 1 + i % 2),
                                   layout,
                                   2,
-                                  FORM_MATMUL, {0, 0}};
+                                  FORM_MATMUL, {.exponent = 0}};
 
         *GROW(samples) = (struct sample){
             .kind = SAMPLE_MATMUL, .dtype = DTYPE_FP16, .layout = product.layout, .batch = 1, .m = product.m,
@@ -97,9 +97,9 @@ static void noise_and_outliers(void **state)
 static void add_sustained(struct samples *samples, double share)
 {
     static const struct product products[] = {
-        {1, 8192, 28672, 8192, LAYOUT_NT, 2, FORM_MATMUL, {0, 0}},
-        {1, 8192, 8192, 28672, LAYOUT_NN, 2, FORM_MATMUL, {0, 0}},
-        {1, 28672, 8192, 8192, LAYOUT_TN, 2, FORM_MATMUL, {0, 0}},
+        {1, 8192, 28672, 8192, LAYOUT_NT, 2, FORM_MATMUL, {.exponent = 0}},
+        {1, 8192, 8192, 28672, LAYOUT_NN, 2, FORM_MATMUL, {.exponent = 0}},
+        {1, 28672, 8192, 8192, LAYOUT_TN, 2, FORM_MATMUL, {.exponent = 0}},
     };
     struct matmul_fit slower = truth;
 
@@ -152,7 +152,7 @@ static void what_lasts_is_weighed_by_time(void **state)
     add_matmuls(&samples, 600, 0);
     for (int i = 0; i < 10; i++) {
         const double side = i ? 2048 : 16384;
-        const struct product product = {1, side, side, side, LAYOUT_NT, 2, FORM_MATMUL, {0, 0}};
+        const struct product product = {1, side, side, side, LAYOUT_NT, 2, FORM_MATMUL, {.exponent = 0}};
         struct matmul_fit slower = truth;
 
         slower.speed = i ? 0.95 : 0.7;
@@ -247,7 +247,7 @@ static void add_batched(struct samples *samples, const struct matmul_fit *many)
                                   random_side(&seed, 64, 2048, 8) - (i % 5 ? 0 : 2),
                                   LAYOUT_NN,
                                   2,
-                                  FORM_MATMUL, {0, 0}};
+                                  FORM_MATMUL, {.exponent = 0}};
 
         *GROW(samples) = (struct sample){
             .kind = SAMPLE_MATMUL, .dtype = DTYPE_FP16, .layout = LAYOUT_NN, .batch = product.batch, .m = product.m,
@@ -282,7 +282,7 @@ static void single_and_batched(void **state)
         for (double batch = 1; batch < 1e4; batch *= 4) {
             struct kernel kernel = {.kind = KERNEL_MATMUL, .dtype = DTYPE_BF16, .layout = LAYOUT_NN, .batch = batch,
                                     .m = 1024, .n = 1024, .k = 1024};
-            struct product product = {batch, 1024, 1024, 1024, LAYOUT_NN, 2, FORM_MATMUL, {0, 0}};
+            struct product product = {batch, 1024, 1024, 1024, LAYOUT_NN, 2, FORM_MATMUL, {.exponent = 0}};
 
             assert_near("seconds", profile_kernel(&calibration.profile, &kernel, ATTENTION_NEWEST).seconds,
                         matmul_seconds(batch > 1 ? &many : &truth, SMS, &product), 0.03);

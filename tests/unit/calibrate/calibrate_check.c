@@ -32,7 +32,7 @@ static void add(struct samples *samples, enum product_form form, enum dtype dtyp
                                   LAYOUT_NT,
                                   dtype_bytes(dtype),
                                   form,
-                                  {0, 0}};
+                                  {.exponent = 0}};
 
         *GROW(samples) = (struct sample){
             .kind = SAMPLE_MATMUL,
@@ -54,7 +54,7 @@ static void quantized_products(void **state)
     struct arena arena = {0};
     struct samples samples = {.arena = &arena};
     struct calibration calibration;
-    struct product alone = {1, 4096, 4096, 4096, LAYOUT_NT, 0.5, FORM_MATMUL, {0, 0}};
+    struct product alone = {1, 4096, 4096, 4096, LAYOUT_NT, 0.5, FORM_MATMUL, {.exponent = 0}};
 
     (void)state;
     add(&samples, FORM_QUANTIZED, DTYPE_NVFP4, 500, 1);
@@ -79,7 +79,7 @@ static void grouped_products(void **state)
     struct arena arena = {0};
     struct samples layers = {.arena = &arena}, products = {.arena = &arena};
     struct calibration calibration;
-    struct product grouped = {64, 65536, 1024, 4096, LAYOUT_NT, 2, FORM_GROUPED, {0, 0}};
+    struct product grouped = {64, 65536, 1024, 4096, LAYOUT_NT, 2, FORM_GROUPED, {.exponent = 0}};
 
     (void)state;
     add(&layers, FORM_EXPERTS, DTYPE_BF16, 300, 1);
@@ -176,7 +176,7 @@ static void derived(void **state)
     struct profile profile = {.gpu = "test", .sms = SMS, .grouped = {.items = &grouped, .count = 1},
                               .attention = {.items = &fused, .count = 1}};
     struct heads heads = {64, 8192, 8192, 128, 2, 0, 512};
-    struct product layer = {16, 65536, 2048, 4096, LAYOUT_NT, 2, FORM_EXPERTS, {1.2, 3000}};
+    struct product layer = {16, 65536, 2048, 4096, LAYOUT_NT, 2, FORM_EXPERTS, {1.2, .measured_range = 3000}};
     struct calibration calibration;
     struct compared *rows;
     struct error err = {0};
@@ -197,7 +197,7 @@ static void derived(void **state)
     assert_true(rows[0].predicted.seconds < 0.3 * rows[1].predicted.seconds);
     assert_true(sample_flop(&samples.items[0]) < 0.2 * sample_flop(&samples.items[1]));
     assert_near("skew", rows[2].predicted.seconds, matmul_seconds(&truth, SMS, &layer), 1e-9);
-    layer.skew = (struct skew){0, 0};
+    layer.skew = (struct skew){0};
     assert_near("even", rows[3].predicted.seconds, matmul_seconds(&truth, SMS, &layer), 1e-9);
     assert_true(rows[2].predicted.seconds > rows[3].predicted.seconds);
     add(&samples, FORM_MATMUL, DTYPE_BF16, 100, 1);
@@ -221,7 +221,7 @@ static void uneven_experts_alone(void **state)
         struct sample *sample = &samples.items[i];
         struct product product;
 
-        sample->skew = (struct skew){1.2, 3000};
+        sample->skew = (struct skew){1.2, .measured_range = 3000};
         product = sample_product(sample);
         sample->seconds = matmul_seconds(&truth, SMS, &product);
     }

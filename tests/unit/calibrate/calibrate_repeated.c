@@ -26,7 +26,7 @@ static void add_products(struct samples *samples, const struct matmul_fit *fit, 
                                   random_side(&seed, 512, 32768, 64),
                                   random_side(&seed, 256, 16384, 64),
                                   random_side(&seed, 256, 16384, 64),
-                                  LAYOUT_NT, 1, FORM_QUANTIZED, {0, 0}};
+                                  LAYOUT_NT, 1, FORM_QUANTIZED, {.exponent = 0}};
 
         *GROW(samples) = (struct sample){.kind = SAMPLE_MATMUL,
                                          .which = FORM_QUANTIZED,

@@ -205,7 +205,7 @@ static double true_seconds(const struct bench_case *one)
         one->kernel == BENCH_MATMUL_GROUPED   ? FORM_GROUPED :
         one->kernel == BENCH_MOE              ? FORM_EXPERTS :
                                                 FORM_MATMUL,
-        {0, 0},
+        {.exponent = 0},
     };
 
     return matmul_seconds(&truth, SMS, &product);

@@ -16,7 +16,7 @@ static const struct matmul_fit fit = {
 
 static double seconds(double batch, double m, double n, double k)
 {
-    struct product product = {batch, m, n, k, LAYOUT_NN, 2, FORM_MATMUL, {0, 0}};
+    struct product product = {batch, m, n, k, LAYOUT_NN, 2, FORM_MATMUL, {.exponent = 0}};
 
     return matmul_seconds(&fit, SMS, &product);
 }
@@ -87,7 +87,7 @@ static void a_doubled_batch(void **state)
 static void layouts(void **state)
 {
     (void)state;
-    struct product product = {1, 65536, 65536, 65536, LAYOUT_NN, 2, FORM_MATMUL, {0, 0}};
+    struct product product = {1, 65536, 65536, 65536, LAYOUT_NN, 2, FORM_MATMUL, {.exponent = 0}};
     double nn = matmul_seconds(&fit, SMS, &product);
 
     product.layout = LAYOUT_TN;
@@ -100,17 +100,17 @@ static void rows_of_16_bytes(void **state)
     (void)state;
     static const struct { struct product product; bool aligned;
     } cases[] = {
-        {{1, 7, 64, 72, LAYOUT_NN, 2, FORM_MATMUL, {0, 0}}, true},
-        {{1, 64, 64, 66, LAYOUT_NN, 2, FORM_MATMUL, {0, 0}}, false},
-        {{1, 64, 60, 64, LAYOUT_NN, 2, FORM_MATMUL, {0, 0}}, false},
-        {{1, 7, 64, 72, LAYOUT_NT, 2, FORM_MATMUL, {0, 0}}, true},
-        {{1, 64, 64, 66, LAYOUT_NT, 2, FORM_MATMUL, {0, 0}}, false},
-        {{1, 64, 60, 64, LAYOUT_NT, 2, FORM_MATMUL, {0, 0}}, false},
-        {{1, 64, 64, 7, LAYOUT_TN, 2, FORM_MATMUL, {0, 0}}, true},
-        {{1, 66, 64, 64, LAYOUT_TN, 2, FORM_MATMUL, {0, 0}}, false},
-        {{1, 64, 60, 64, LAYOUT_TN, 2, FORM_MATMUL, {0, 0}}, false},
-        {{1, 7, 60, 68, LAYOUT_NN, 4, FORM_MATMUL, {0, 0}}, true},
-        {{1, 7, 60, 66, LAYOUT_NN, 4, FORM_MATMUL, {0, 0}}, false},
+        {{1, 7, 64, 72, LAYOUT_NN, 2, FORM_MATMUL, {.exponent = 0}}, true},
+        {{1, 64, 64, 66, LAYOUT_NN, 2, FORM_MATMUL, {.exponent = 0}}, false},
+        {{1, 64, 60, 64, LAYOUT_NN, 2, FORM_MATMUL, {.exponent = 0}}, false},
+        {{1, 7, 64, 72, LAYOUT_NT, 2, FORM_MATMUL, {.exponent = 0}}, true},
+        {{1, 64, 64, 66, LAYOUT_NT, 2, FORM_MATMUL, {.exponent = 0}}, false},
+        {{1, 64, 60, 64, LAYOUT_NT, 2, FORM_MATMUL, {.exponent = 0}}, false},
+        {{1, 64, 64, 7, LAYOUT_TN, 2, FORM_MATMUL, {.exponent = 0}}, true},
+        {{1, 66, 64, 64, LAYOUT_TN, 2, FORM_MATMUL, {.exponent = 0}}, false},
+        {{1, 64, 60, 64, LAYOUT_TN, 2, FORM_MATMUL, {.exponent = 0}}, false},
+        {{1, 7, 60, 68, LAYOUT_NN, 4, FORM_MATMUL, {.exponent = 0}}, true},
+        {{1, 7, 60, 66, LAYOUT_NN, 4, FORM_MATMUL, {.exponent = 0}}, false},
     };
 
     for (size_t i = 0; i < COUNT(cases); i++)
@@ -121,7 +121,7 @@ static void rows_of_16_bytes(void **state)
 static void unaligned_tiles(void **state)
 {
     (void)state;
-    struct product product = {1, 65536, 65536, 65536, LAYOUT_NN, 2, FORM_MATMUL, {0, 0}};
+    struct product product = {1, 65536, 65536, 65536, LAYOUT_NN, 2, FORM_MATMUL, {.exponent = 0}};
     struct matmul_fit same = fit;
     double aligned = matmul_seconds(&fit, SMS, &product);
 
@@ -142,8 +142,8 @@ static void a_long_run(void **state)
 {
     (void)state;
     struct matmul_fit slow = fit, tiles = fit, traffic = fit;
-    const struct product deep = {1, 2560, 1280, 100000, LAYOUT_NN, 2, FORM_MATMUL, {0, 0}},
-                         thin = {1, 1, 16384, 65536, LAYOUT_NN, 2, FORM_MATMUL, {0, 0}};
+    const struct product deep = {1, 2560, 1280, 100000, LAYOUT_NN, 2, FORM_MATMUL, {.exponent = 0}},
+                         thin = {1, 1, 16384, 65536, LAYOUT_NN, 2, FORM_MATMUL, {.exponent = 0}};
 
     slow.speed = tiles.speed = traffic.speed = 0.8;
     tiles.bandwidth = 1e30;
@@ -152,7 +152,7 @@ static void a_long_run(void **state)
     traffic.fill = 0;
     assert_near(matmul_seconds(&traffic, SMS, &thin), 2e-6 + 2 * (65536. + 65536. * 16384 + 16384) / 1e12, 1e-9);
     for (double m = 1; m < 1e5; m *= 3.7) {
-        struct product product = {1, m, 4096, 4096, LAYOUT_NN, 2, FORM_MATMUL, {0, 0}};
+        struct product product = {1, m, 4096, 4096, LAYOUT_NN, 2, FORM_MATMUL, {.exponent = 0}};
         double ratio = matmul_seconds(&slow, SMS, &product) / matmul_seconds(&fit, SMS, &product);
 
         assert_true(ratio >= 1 && ratio <= 1 / 0.8);
@@ -177,7 +177,7 @@ static void steps_of_depth(void **state)
     (void)state;
     quick.bandwidth = 1e20;
     for (double value = 2; value <= 4; value += 2) {
-        struct product product = {8, 2048, 2048, 128, LAYOUT_NN, value, FORM_MATMUL, {0, 0}};
+        struct product product = {8, 2048, 2048, 128, LAYOUT_NN, value, FORM_MATMUL, {.exponent = 0}};
         double whole = matmul_seconds(&quick, SMS, &product), step = 64 / value, next;
 
         product.k = 128 + 8;
@@ -191,8 +191,8 @@ static void steps_of_depth(void **state)
 /* A share of the results' traffic is added to the rest; the operands' traffic never is. */
 static void results_that_nothing_hides(void **state)
 {
-    const struct product scores = {64, 2048, 2048, 64, LAYOUT_NT, 2, FORM_MATMUL, {0, 0}},
-                         values = {64, 2048, 64, 2048, LAYOUT_NN, 2, FORM_MATMUL, {0, 0}};
+    const struct product scores = {64, 2048, 2048, 64, LAYOUT_NT, 2, FORM_MATMUL, {.exponent = 0}},
+                         values = {64, 2048, 64, 2048, LAYOUT_NN, 2, FORM_MATMUL, {.exponent = 0}};
     struct matmul_fit drained = fit, quick = fit;
     double written = 2 * 64. * 2048 * 2048 / fit.bandwidth;
 
@@ -210,7 +210,7 @@ static void results_that_nothing_hides(void **state)
 static void results_of_fp8(void **state)
 {
     struct matmul_fit drained = fit, quick = fit;
-    struct product product = {1, 4096, 4096, 4096, LAYOUT_NT, 1, FORM_MATMUL, {0, 0}};
+    struct product product = {1, 4096, 4096, 4096, LAYOUT_NT, 1, FORM_MATMUL, {.exponent = 0}};
 
     (void)state;
     drained.drain = 1;
@@ -226,7 +226,7 @@ static void quantization(void **state)
 {
     (void)state;
     struct matmul_fit soft = fit;
-    struct product product = {101, 256, 128, 100000, LAYOUT_NN, 2, FORM_MATMUL, {0, 0}};
+    struct product product = {101, 256, 128, 100000, LAYOUT_NN, 2, FORM_MATMUL, {.exponent = 0}};
     double hard = matmul_seconds(&fit, SMS, &product);
 
     soft.quantization = 0;
@@ -293,7 +293,7 @@ static void long_samples(void **state)
 {
     (void)state;
     struct matmul_fit burst = fit, lasting = fit;
-    struct product product = {1, 4096, 4096, 512, LAYOUT_NT, 2, FORM_MATMUL, {0, 0}};
+    struct product product = {1, 4096, 4096, 512, LAYOUT_NT, 2, FORM_MATMUL, {.exponent = 0}};
 
     burst.repeated.lasting = 0;
     lasting.repeated.lasting = 0.8;
@@ -309,8 +309,8 @@ static void a_sustained_rate(void **state)
 {
     (void)state;
     struct matmul_fit limited = fit;
-    struct product large = {1, 65536, 8192, 8192, LAYOUT_NN, 2, FORM_MATMUL, {0, 0}},
-                   small = {1, 256, 128, 8192, LAYOUT_NN, 2, FORM_MATMUL, {0, 0}};
+    struct product large = {1, 65536, 8192, 8192, LAYOUT_NN, 2, FORM_MATMUL, {.exponent = 0}},
+                   small = {1, 256, 128, 8192, LAYOUT_NN, 2, FORM_MATMUL, {.exponent = 0}};
 
     limited.sustained = 70e12;
     assert_near(matmul_seconds(&limited, SMS, &large), 2 * 65536. * 8192 * 8192 / 70e12, 2e-3);

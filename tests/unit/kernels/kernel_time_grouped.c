@@ -25,7 +25,7 @@ static const struct matmul_fit fit = {
 
 static double seconds(enum product_form form, double batch, double m, double n, double k, enum matmul_layout layout)
 {
-    struct product product = {batch, m, n, k, layout, form == FORM_QUANTIZED ? 1 : 2, form, {0, 0}};
+    struct product product = {batch, m, n, k, layout, form == FORM_QUANTIZED ? 1 : 2, form, {.exponent = 0}};
 
     return matmul_seconds(&fit, SMS, &product);
 }
@@ -91,7 +91,7 @@ static void layers_of_experts(void **state)
 static void quantized(void **state)
 {
     (void)state;
-    struct product plain = {1, 4096, 1024, 2048, LAYOUT_NT, 1, FORM_MATMUL, {0, 0}};
+    struct product plain = {1, 4096, 1024, 2048, LAYOUT_NT, 1, FORM_MATMUL, {.exponent = 0}};
 
     assert_near(seconds(FORM_QUANTIZED, 1, 4096, 1024, 2048, LAYOUT_NT) - matmul_seconds(&fit, SMS, &plain),
                 2e-6 + 3 * 4096. * 2048 / 0.5e12, 1e-9);
@@ -103,7 +103,7 @@ static void runs_in_the_cache(void **state)
 {
     (void)state;
     struct matmul_fit cached = fit;
-    struct product product = {1, 64, 65536, 64, LAYOUT_NT, 2, FORM_MATMUL, {0, 0}};
+    struct product product = {1, 64, 65536, 64, LAYOUT_NT, 2, FORM_MATMUL, {.exponent = 0}};
     double a = 2 * 64. * 64, weights = 2 * 65536. * 64, results = 2 * 64. * 65536, run = a + weights + results;
     double whole = matmul_seconds(&fit, SMS, &product);
 
@@ -125,7 +125,7 @@ static void quantised_in_the_cache(void **state)
 {
     (void)state;
     struct matmul_fit cached = fit;
-    struct product product = {1, 4096, 65536, 64, LAYOUT_NT, 1, FORM_QUANTIZED, {0, 0}};
+    struct product product = {1, 4096, 65536, 64, LAYOUT_NT, 1, FORM_QUANTIZED, {.exponent = 0}};
     double values = 4096. * 64;
 
     cached.overlap = 1;
@@ -140,7 +140,7 @@ static void experts_in_the_cache(void **state)
 {
     (void)state;
     struct matmul_fit cached = fit;
-    struct product layer = {8, 512, 128, 2048, LAYOUT_NT, 2, FORM_EXPERTS, {0, 0}};
+    struct product layer = {8, 512, 128, 2048, LAYOUT_NT, 2, FORM_EXPERTS, {.exponent = 0}};
     double slow = matmul_seconds(&fit, SMS, &layer);
 
     cached.repeated = (struct repeated_runs){.cache = 100e6, .cache_speed = 1e6};
