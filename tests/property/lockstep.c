@@ -62,6 +62,7 @@ static bool ask(const char *text, const char *more, bool numbers, struct said *s
             assert_true(m->expected_error * m->iteration_time >=
                         0.999999 * fmax(said->most - said->time, said->time - said->least));
     }
+    error_release(&err);
     simulated_release(&simulated);
     return known;
 }
