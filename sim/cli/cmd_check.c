@@ -111,7 +111,7 @@ static bool tell(const struct arguments *arguments, const struct workload *workl
 
     if (!arguments->values[OPT_JSON]) {
         node_print_origins(root, stdout);
-        caveats_print(workload->scenario, stderr);
+        caveats_print(workload->scenario, NULL, stderr);
         check_memory(workload, strict, NULL, err);
     } else {
         json = json_object();

@@ -352,5 +352,5 @@ void run_print(const struct run *run, FILE *out)
     print_peak(scenario, m, out);
     print_breakdown(m, out);
     print_costs(run, out);
-    caveats_print(scenario, out);
+    caveats_print(scenario, m, out);
 }

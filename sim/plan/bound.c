@@ -12,6 +12,7 @@
 #include "scenario/scenario.h"
 #include "schedule/schedule.h"
 #include "stage/stage_exchange.h"
+#include "steady/lockstep.h"
 #include "workload/row_counts.h"
 #include "workload/workload.h"
 
@@ -334,5 +335,6 @@ double workload_bound(const struct workload *workload, const struct row_counts *
         works = counts[rank].count > works ? counts[rank].count : works;
     }
     arena_release(&arena);
+    most *= 1 - lockstep_shortens(workload);
     return most * (1 - ROUNDING - (double)works * DBL_EPSILON);      /* engines add one work after another */
 }

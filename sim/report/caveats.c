@@ -380,13 +380,16 @@ struct caveats caveats_of(struct arena *arena, const struct scenario *scenario)
     return caveats;
 }
 
-void caveats_print(const struct scenario *scenario, FILE *out)
+void caveats_print(const struct scenario *scenario, const struct metrics *metrics, FILE *out)
 {
     struct arena arena = {0};
     struct caveats caveats = caveats_of(&arena, scenario);
+    const char *lockstep = caveat_lockstep(&arena, metrics);
 
     for (size_t i = 0; i < caveats.count; i++)
         fprintf(out, "note: %s\n", caveats.items[i]);
+    if (lockstep)
+        fprintf(out, "note: %s\n", lockstep);
     arena_release(&arena);
 }
 
@@ -395,10 +398,13 @@ json_t *caveats_json(const struct scenario *scenario, const struct metrics *metr
     struct arena arena = {0};
     struct caveats caveats = caveats_of(&arena, scenario);
     const char *unlike = certainty_unlike(&arena, scenario, metrics), *sheets = certainty_sheets(&arena, scenario, metrics);
+    const char *lockstep = caveat_lockstep(&arena, metrics);
     json_t *json = json_array();
 
     for (size_t i = 0; i < caveats.count; i++)
         json_append(json, json_words(caveats.items[i]));
+    if (lockstep)
+        json_append(json, json_words(lockstep));
     if (sheets)
         json_append(json, json_words(sheets));
     if (unlike)

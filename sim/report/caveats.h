@@ -42,7 +42,10 @@ const char *samples_text(struct arena *arena, const struct scenario *scenario);
 /* As a list for `notes`, with what makes the scenario unlike all published runs (`metrics`: as certainty_unlike takes
  * them); the caller owns the reference. */
 json_t *caveats_json(const struct scenario *scenario, const struct metrics *metrics);
-/* "note: ...", a line each. */
-void caveats_print(const struct scenario *scenario, FILE *out);
+/* "note: ...", a line each; with what a run shows, or NULL. */
+void caveats_print(const struct scenario *scenario, const struct metrics *metrics, FILE *out);
+/* That the time is the median of several replays, and that of replicas in lockstep. NULL: it is not, or nothing was
+ * simulated. */
+const char *caveat_lockstep(struct arena *arena, const struct metrics *metrics);
 
 #endif

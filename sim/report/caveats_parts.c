@@ -2,9 +2,11 @@
  * attention, of replicas that get unequal shares of the batch, and of frozen weights in few bits. */
 #include "report/caveats.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/base.h"
+#include "base/units.h"
 #include "files/json.h"
 #include "hardware/cluster.h"
 #include "hardware/gpu.h"
@@ -13,6 +15,7 @@
 #include "precision/precision.h"
 #include "run/certainty.h"
 #include "scenario/scenario.h"
+#include "steady/lockstep.h"
 
 const char *caveat_order(struct arena *arena, const struct scenario *scenario)
 {
@@ -126,6 +129,22 @@ const char *caveat_attention(struct arena *arena, const struct scenario *scenari
 
     return !why ? NULL : arena_printf(arena, "%s: fused attention is simulated as if it ran; software.flash_attention: false "
                                       "says attention that stores its scores", why);
+}
+
+const char *caveat_lockstep(struct arena *arena, const struct metrics *metrics)
+{
+    char text[4][32];
+
+    if (!metrics || isnan(metrics->lockstep))
+        return NULL;
+    return arena_printf(arena, "replicas share links, and the time of replicas in lockstep, %s, is unstable: kernels that vary by a "
+                        "part in 10^6 move it; so the result is the run with the median time, %s, of %d whose kernels vary by "
+                        "%.0f %% (%s to %s)",
+                        unit_format_short(UNIT_TIME, metrics->lockstep, text[0], sizeof text[0]),
+                        unit_format_short(UNIT_TIME, metrics->iteration_time, text[1], sizeof text[1]), LOCKSTEP_REPLAYS,
+                        100 * LOCKSTEP_JITTER,
+                        unit_format_short(UNIT_TIME, metrics->iteration_time_p10, text[2], sizeof text[2]),
+                        unit_format_short(UNIT_TIME, metrics->iteration_time_p90, text[3], sizeof text[3]));
 }
 
 const char *caveat_packed(struct arena *arena, const struct scenario *scenario)

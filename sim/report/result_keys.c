@@ -43,7 +43,7 @@ static const struct result_key keys[] = {
     {"idle_gpus.*", "of the cluster's part of that name, without a stage; left out: none, or all parts are of one kind"},
     {"stragglers", "[{rank, slower}]: ranks whose kernels take this many times as long; left out: none"},
     {"jitter", "standard deviation of a work's time, as a share of it"},
-    {"seed", "of the random numbers; with repeat: the seed of the run with the median time; all other keys describe that run"},
+    {"seed", "of the random numbers; of several runs (repeat, or replicas that leave their lockstep): of the one with the median time; all other keys describe that run"},
     {"cost_source", "given, roofline or calibrated"},
     {"cost_profile", "its name; null: not calibrated"},
     {"setup", "in words: schedule, degrees, chunks, ZeRO, micro-batch, precision, activation checkpointing, software"},

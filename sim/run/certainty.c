@@ -315,6 +315,26 @@ void certainty_state(struct metrics *metrics, const struct scenario *scenario)
     metrics->expected_ratio_most = ratio.most;
 }
 
+/* How far the replays' times are from the median, as a share; 0: there are none. */
+static double lockstep_spread(const struct metrics *metrics)
+{
+    double time = metrics->iteration_time, from = metrics->iteration_time_p10, to = metrics->iteration_time_p90;
+
+    return isnan(metrics->lockstep) ? 0 : fmax(to - time, time - from) / time;
+}
+
+void certainty_spread(struct metrics *metrics)
+{
+    double spread = lockstep_spread(metrics);
+
+    if (!isnan(metrics->expected_error))
+        metrics->expected_error = fmax(metrics->expected_error, spread);
+    if (!isnan(metrics->expected_ratio)) {
+        metrics->expected_ratio = fmax(metrics->expected_ratio, spread);
+        metrics->expected_ratio_most = fmax(metrics->expected_ratio_most, 2 * spread);
+    }
+}
+
 void certainty_memory(struct metrics *metrics, const struct scenario *scenario)
 {
     struct arena arena = {0};
@@ -370,7 +390,7 @@ const char *certainty_anchor(struct arena *arena, struct metrics *metrics, const
     struct anchor of = {.likeness = likeness_of(scenario, metrics)};
     const char *why = anchors_refused(arena, anchors, &of);
     struct correction correction;
-    double time = metrics->iteration_time;
+    double time = metrics->iteration_time, spread = lockstep_spread(metrics);
 
     if (why)
         return why;
@@ -382,7 +402,7 @@ const char *certainty_anchor(struct arena *arena, struct metrics *metrics, const
     for (int class = 0; class < ANCHOR_CLASSES; class++)
         metrics->anchored.classes[class] = correction.classes[class];
     metrics->anchored.time = time;
-    metrics->expected_error = fmax(correction.within, correction.most / 2);
+    metrics->expected_error = fmax(fmax(correction.within, correction.most / 2), spread);
     metrics->expected_longer = NAN;
     return NULL;
 }

@@ -27,6 +27,8 @@ struct expectation certainty_expect(const struct scenario *scenario, const struc
 struct ratio_expectation certainty_ratio(const struct scenario *scenario, const struct metrics *metrics);
 /* Sets all that metrics say about errors (metrics.h: from stated_error on), when all other numbers are there. */
 void certainty_state(struct metrics *metrics, const struct scenario *scenario);
+/* Widens the expected errors so that they cover the times of all replays, where replicas left their lockstep. */
+void certainty_spread(struct metrics *metrics);
 /* Sets peaks and fits, when the peaks are there; not where fused attention cannot run, as scores would be stored. */
 void certainty_memory(struct metrics *metrics, const struct scenario *scenario);
 /* The classes of an iteration's time, as simulated; they add up to 1. */

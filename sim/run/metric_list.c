@@ -8,9 +8,10 @@ static const struct metric named[] = {
     METRIC("iteration_time_s", iteration_time, 1, METRIC_TIME,
            "window_s over the optimizer steps in it: one, but for asynchronous schedules and local steps"),
     METRIC("iteration_time_s_p10", iteration_time_p10, 1, METRIC_TIME,
-           "with repeat: the least time that 10 % of the runs do not exceed; null: one run"),
+           "with repeat, or where replicas leave their lockstep ('notes'): the least time that 10 % of the runs do not exceed; "
+           "null: one run"),
     METRIC("iteration_time_s_p90", iteration_time_p90, 1, METRIC_TIME,
-           "with repeat: the least time that 90 % of the runs do not exceed; null: one run"),
+           "the same: the least time that 90 % of the runs do not exceed; null: one run"),
     METRIC("stated_error_share", stated_error, 1, METRIC_SHARE,
            "of iteration_time_s: the profile's mean error on kernels held out of its fit; null: none is stated"),
     METRIC("expected_error_share", expected_error, 1, METRIC_SHARE,

@@ -27,6 +27,8 @@ struct metrics {
     double makespan;                 /* s: from the first operation to the end of the last */
     double iteration_time;           /* s: the window over its updates; of replays with several seeds the median */
     double iteration_time_p10, iteration_time_p90;   /* s: quantiles of all of these; NaN: there is one replay */
+    double lockstep;                 /* s: the same of the replay without differences, where iteration_time is the median of
+                                      * several with jitter (lockstep.h), whose quantiles are those above; NaN: it is not */
     double samples;                  /* an update trains on */
     double samples_per_s;            /* samples an update / iteration time */
     double tokens_per_s;             /* samples_per_s * sequence; NaN: no tokens */

@@ -3,6 +3,8 @@
 #include "base/base.h"
 #include "base/progress.h"
 #include "engine/jitter.h"
+#include "steady/lockstep.h"
+#include "steady/rounding.h"
 #include "steady/steady.h"
 
 #include <math.h>
@@ -12,6 +14,7 @@
 #include "alike/alike.h"
 #include "collective/measure.h"
 #include "lower/lower.h"
+#include "run/certainty.h"
 #include "settle/settle.h"
 
 struct simulate_options simulate_options_of(const struct scenario *scenario)
@@ -100,7 +103,7 @@ static int replay_balanced(const struct job *job, const struct program *plain, s
 
     balanced.options.what_ifs |= WHAT_IF_BALANCED;
     balanced.options.links = false;
-    while (!job->shorter && rc == UNSTEADY && may_be_shorter(job->workload) && shorter_next(&shorter, job->workload)) {
+    while (!job->shorter && noise.jitter == 0 && rc == UNSTEADY && may_be_shorter(job->workload) && shorter_next(&shorter, job->workload)) {
         struct run run = {0};
 
         balanced.workload = &shorter.workload;
@@ -132,7 +135,7 @@ static int find_causes(const struct job *job, struct run *run, const struct prog
     if (program_uneven(plain, loads) && !(rc = replay_balanced(&variant, plain, noise, loads, &other, err)))
         metrics->imbalance = metrics->seconds[ACCOUNT_BUBBLE] - other.seconds[ACCOUNT_BUBBLE];
     metrics_release(&other);
-    if (!rc && noise.jitter > 0 && !(rc = replay_variant(&variant, plain, (struct noise){0}, NULL, &other, err)))
+    if (!rc && job->workload->scenario->simulation.jitter > 0 && !(rc = replay_variant(&variant, plain, (struct noise){0}, NULL, &other, err)))
         metrics->jitter = metrics->iteration_time - other.iteration_time;
     metrics_release(&other);
     loads_release(loads);
@@ -157,9 +160,9 @@ static struct replayed quantile(const struct replayed *replays, int count, int p
     return replays[(percent * count + 99) / 100 - 1];
 }
 
-/* Replays with all seeds; the median one's noise, and the quantiles. */
+/* Replays with all seeds; the median one's noise and time, and the quantiles. */
 static int replay_seeds(const struct job *job, const struct program *plain, int count, struct noise *noise,
-                    double quantiles[2], struct error *err)
+                        double quantiles[2], double *median, struct error *err)
 {
     struct replayed *replays = xcalloc((size_t)count, sizeof *replays);
     int rc = 0;
@@ -178,8 +181,59 @@ static int replay_seeds(const struct job *job, const struct program *plain, int 
     quantiles[0] = quantile(replays, count, 10).time;
     quantiles[1] = quantile(replays, count, 90).time;
     noise->seed = quantile(replays, count, 50).seed;
+    *median = quantile(replays, count, 50).time;
     free(replays);
     return rc;
+}
+
+/* How much longer a replay takes whose kernels differ a little, as a share of the run's time; 0: no flows share links.
+ * For simgrid, fast is as good. */
+static int find_moved(const struct job *job, const struct program *plain, const struct run *run, double *moved,
+                      struct error *err)
+{
+    const struct scenario *scenario = job->workload->scenario;
+    double time = metrics_iteration_time(job->workload, &run->timeline);
+    struct job fast = *job;
+    struct program program;
+    struct timeline timeline = {0};
+    int rc;
+
+    *moved = 0;
+    if (!timeline_shares_links(&run->timeline, &scenario->cluster))
+        return 0;
+    program = program_copy(plain);
+    fast.options.engine = ENGINE_FAST;
+    rc = play(&fast, &program, (struct noise){LOCKSTEP_DIFFERENCE, scenario->simulation.seed}, NULL, &timeline, err);
+    if (!rc && time > 0)
+        *moved = metrics_iteration_time(job->workload, &timeline) / time - 1;
+    timeline_release(&timeline);
+    program_release(&program);
+    return rc;
+}
+
+/* Replaces the run's replay, where it is an unstable one of replicas in lockstep, by the median one of several with jitter:
+ * sets `noise`, the quantiles and `lockstep` (s: of the replay that is replaced; NaN: none is). */
+static int play_apart(const struct job *job, const struct program *plain, struct run *run, struct noise *noise,
+                      double quantiles[2], double *lockstep, struct error *err)
+{
+    double time = metrics_iteration_time(job->workload, &run->timeline), moved, found[2], median;
+    struct noise apart = {LOCKSTEP_JITTER, noise->seed};
+
+    if (find_moved(job, plain, run, &moved, err))
+        return -1;
+    if (fabs(moved) <= LOCKSTEP_GROWN)
+        return 0;
+    if (replay_seeds(job, plain, LOCKSTEP_REPLAYS, &apart, found, &median, err))
+        return -1;
+    if (fabs(moved) <= LOCKSTEP_MOVED && fabs(median / time - 1) <= LOCKSTEP_MOVED)
+        return 0;
+    *noise = apart;
+    *lockstep = time;
+    memcpy(quantiles, found, sizeof found);
+    timeline_release(&run->timeline);
+    program_release(&run->lowered.program);
+    run->lowered.program = program_copy(plain);
+    return play(job, &run->lowered.program, *noise, NULL, &run->timeline, err);
 }
 
 /* The metrics, or none where the budget is spent before they are complete. */
@@ -198,28 +252,34 @@ static int simulate_job(const struct job *job, struct run *run, struct error *er
     const struct scenario *scenario = job->workload->scenario;
     const struct simulation_spec *spec = &scenario->simulation;
     bool whole = job->options.what == LOWER_ITERATION, repeats = whole && spec->repeat > 1;
-    bool random = repeats && spec->jitter > 0, changes = job->options.what_ifs || spec->jitter > 0;
+    bool random = repeats && spec->jitter > 0;
+    bool locks = whole && !job->shorter && job->options.engine != ENGINE_IDEAL && lockstep_possible(job->workload);
+    bool changes = job->options.what_ifs || spec->jitter > 0 || locks;
     struct noise noise = {spec->jitter, spec->seed};
-    double quantiles[2] = {NAN, NAN};
+    double quantiles[2] = {NAN, NAN}, lockstep = NAN, median;
     struct program copy = {0};
     const struct program *plain = &run->lowered.program;
     int rc;
 
     if (build(job->workload, job->options, run, err))
         return -1;
-    if (changes && (random || (whole && job->options.causes))) {
+    if (changes && (random || locks || (whole && job->options.causes))) {
         copy = program_copy(&run->lowered.program);
         plain = &copy;
     }
-    rc = random ? replay_seeds(job, plain, spec->repeat, &noise, quantiles, err) : 0;
+    rc = random ? replay_seeds(job, plain, spec->repeat, &noise, quantiles, &median, err) : 0;
     if (!rc)
         rc = play(job, &run->lowered.program, noise, NULL, &run->timeline, err);
+    if (!rc && locks)
+        rc = play_apart(job, plain, run, &noise, quantiles, &lockstep, err);
     if (!rc)
         rc = count(scenario, whole, run, err);
-    if (repeats && !random)              /* nothing is random: all replays would take the same time */
+    if (repeats && !random && isnan(lockstep))               /* nothing is random: all replays would take the same time */
         quantiles[0] = quantiles[1] = run->metrics.iteration_time;
     run->metrics.iteration_time_p10 = quantiles[0];
     run->metrics.iteration_time_p90 = quantiles[1];
+    run->metrics.lockstep = lockstep;
+    certainty_spread(&run->metrics);
     run->seed = noise.seed;
     if (!rc && job->options.causes && whole)
         rc = find_causes(job, run, plain, noise, err);

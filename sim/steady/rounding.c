@@ -10,8 +10,7 @@
  * differences (engine/replay.h, struct resolution) then stay below a part in 10^9. */
 static const double DIFFERENCE = 1e-10, MOST_GROWN = 1e-9;
 
-/* Whether any transfer took longer than it would alone. */
-static bool shares_links(const struct timeline *timeline, const struct cluster *cluster)
+bool timeline_shares_links(const struct timeline *timeline, const struct cluster *cluster)
 {
     const struct program *program = timeline->program;
     struct transfer_cost *costs = transfer_costs(program, cluster);
@@ -37,7 +36,7 @@ bool rounding_grows(const struct timeline *timeline, const struct cluster *clust
     struct timeline other;
     bool grows;
 
-    if (cluster->ideal || !shares_links(timeline, cluster))
+    if (cluster->ideal || !timeline_shares_links(timeline, cluster))
         return false;
     program = program_copy(timeline->program);
     jitter_apply(&program, DIFFERENCE, 1);

@@ -8,6 +8,8 @@
 #include "engine/program.h"
 #include "hardware/cluster.h"
 
+/* Whether any transfer of the timeline took longer than it would alone. */
+bool timeline_shares_links(const struct timeline *timeline, const struct cluster *cluster);
 /* Whether the times of the timeline would differ by much more than the durations of its kernels, if these differed a
  * little. It replays the program once more, with random differences, where flows shared links; where none did, a time
  * is a sum or the later one of two, and differences do not grow. */
