@@ -1,8 +1,9 @@
 /* Copies between GPUs and their hosts, and the updates of hosts.
  *
  * With `offload: optimizer` the host updates (Ren et al. 2021, ZeRO-Offload, sections 4 and 5):
- *   gradients  go to the host as soon as they are ready: bucket by bucket after their sum over the replicas, or, where
- *              there are no buckets, layer by layer
+ *   gradients  go to the host as soon as they are ready: bucket by bucket after their sum over the replicas, and layer by
+ *              layer those that are in no bucket (all under ZeRO 3 and of one replica, or those of experts that no replica
+ *              shares)
  *   update the CPUs update one of these portions after another; with clipping they begin when they have all gradients
  *   weights    come back
  * Copies to the host, updates and copies back are three streams. From ZeRO 1 on each replica does all this with its
@@ -29,22 +30,36 @@
 #include "schedule/schedule.h"
 #include "stage/stage.h"
 
-/* The portions that the host of a stage updates: its buckets, or, without buckets, its layers. */
+/* The trained parameters of a layer whose classes have no buckets, as one replica updates them. */
+static double outside_buckets(const struct recipe *recipe, const struct slice *slice, const struct buckets *buckets)
+{
+    struct by_class left = slice->trained;
+
+    for (size_t b = 0; b < buckets->count; b++)
+        left.of[buckets->items[b].class] = 0;
+    return recipe_share(recipe, HELD_STATES, left);
+}
+
+/* The portions that the host of a stage updates, in the order in which their gradients become ready. */
 static struct portions find_portions(struct lowering *lowering, int stage)
 {
     const struct stage *held = &lowering->workload->stages[stage];
     const struct buckets *buckets = &lowering->exchanges.buckets[stage];
     const struct recipe *recipe = stage_recipe(&lowering->exchanges, stage);
-    size_t most = buckets->count ? buckets->count : held->nslices;
-    struct portions portions = {.items = ARENA_ARRAY(&lowering->arena, struct portion, most)};
+    struct portions portions = {.items = ARENA_ARRAY(&lowering->arena, struct portion, buckets->count + held->nslices)};
+    size_t b = 0;
 
-    for (size_t i = 0; i < most; i++) {
-        const struct bucket *bucket = &buckets->items[i];
-        double parameters = buckets->count ? bucket->values / recipe->divided[HELD_STATES][bucket->class]
-                                           : recipe_share(recipe, HELD_STATES, held->slices[i].trained);
+    for (size_t i = 0; i < held->nslices; i++) {
+        double outside = outside_buckets(recipe, &held->slices[i], buckets);
 
-        if (buckets->count || held->slices[i].parameters > 0)
-            portions.items[portions.count++] = (struct portion){parameters, i};
+        if (outside > 0)
+            portions.items[portions.count++] = (struct portion){outside, i, false};
+        for (; b < buckets->count && buckets->items[b].slice == i; b++) {
+            const struct bucket *bucket = &buckets->items[b];
+            double share = bucket->values / recipe->divided[HELD_STATES][bucket->class];
+
+            portions.items[portions.count++] = (struct portion){share, b, true};
+        }
     }
     return portions;
 }
@@ -146,13 +161,13 @@ static struct event copy_portion(struct lowering *lowering, bool to_host, int pr
                      (struct new_op){.mb = -1, .stage = stage}, after);
 }
 
-/* The end of the sums of a portion's gradients, with tied ones. `buckets`: in the chunk, the last ones of its
- * `sums`. */
+/* The end of the sums of a portion's gradients, or of their kernels where nobody sums them, with tied ones. `buckets`: in
+ * the chunk, the last ones of its `sums`. */
 static struct event portion_ready(struct lowering *lowering, const struct chunk_state *chunk_state, size_t buckets,
                                   const struct portion *portion)
 {
-    struct event ready = buckets ? chunk_state->sums.items[chunk_state->sums.count - buckets + portion->index]
-                                 : chunk_state->layers[portion->index];
+    struct event ready = portion->bucket ? chunk_state->sums.items[chunk_state->sums.count - buckets + portion->index]
+                                         : chunk_state->layers[portion->index];
 
     return event_both(&lowering->arena, ready, chunk_state->tied);
 }
@@ -248,10 +263,10 @@ void hosts_print(const struct lowering *lowering, FILE *out)
                     recipe_share(&scenario->recipe, HELD_WEIGHTS, slice_weights(&held->slices[i])) * each.weights);
         for (size_t i = 0; lowering->hosted && i < lowering->hosted[stage].count; i++) {
             const struct portion *portion = &lowering->hosted[stage].items[i];
-            bool buckets = lowering->exchanges.buckets[stage].count;
 
-            fprintf(out, "%6d  gradients of %s %zu, %.12g B; an update of %.9g s\n", stage, buckets ? "bucket" : "layer",
-                    buckets ? portion->index : held->nslices - 1 - portion->index, portion->parameters * each.gradients,
+            fprintf(out, "%6d  gradients of %s %zu, %.12g B; an update of %.9g s\n", stage,
+                    portion->bucket ? "bucket" : "layer",
+                    portion->bucket ? portion->index : held->nslices - 1 - portion->index, portion->parameters * each.gradients,
                     update_seconds(lowering, rank, portion));
         }
     }

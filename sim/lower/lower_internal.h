@@ -79,8 +79,9 @@ struct transfer_lanes {
     int each;                        /* the most lanes that a collective over replicas needs */
 };
 
-/* Parameters whose gradients go to the host together and are updated there together: a bucket's or a layer's. */
-struct portion { double parameters; size_t index; /* of the bucket or slice */ };
+/* Parameters whose gradients go to the host together and are updated there together: a bucket's, or those of a layer that
+ * are in no bucket. */
+struct portion { double parameters; size_t index; /* of the bucket or slice */ bool bucket; };
 struct portions { struct portion *items; size_t count; };
 
 /* Exchanges over replicas. */
