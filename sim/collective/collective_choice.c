@@ -213,7 +213,6 @@ static struct rates switched(const struct collective_call *call, const struct pr
 /* The rates of a collective's messages by a cost of the library's profile. */
 static struct rates profile_rates(const struct collective_call *call, const struct protocol_cost *cost)
 {
-    struct task task = collective_task(call);
     struct rates rates = rates_of(call, cost, false);
 
     take_nics(call, &rates);
@@ -222,7 +221,7 @@ static struct rates profile_rates(const struct collective_call *call, const stru
     if (call->collective->ring)
         rates_in_rounds(cost, call->bytes / call->group->n, call->channels, &rates);
     if (call->collective->library_cost == LIBRARY_TREE && cost->waits)
-        rates_in_slots(call, &task, &rates);
+        rates_in_slots(call, collective_task(call), &rates);
     return rates;
 }
 
@@ -350,11 +349,10 @@ struct collective_choice collective_choose(const struct collective_call *call)
 int collective_lanes(const struct collective_call *call)
 {
     const struct collective *collective = call->collective, *candidate;
-    struct collective_call other = *call;
+    struct collective_call other = collective_chosen(*call, collective, channels_of(collective, call->channels));
     int most = 1;
 
     if (collective->write_messages) {
-        other.channels = channels_of(collective, call->channels);
         struct task task = collective_task(&other);
         return other.channels * (collective->ports ? collective->ports(&task) : 1);
     }

@@ -29,11 +29,11 @@ static double chunk_of(double bytes, int depth)
     return fmin(bytes, fmax(chunk, fmin(512 * KIB, bytes / (8 * depth))));
 }
 
-void rates_in_slots(const struct collective_call *call, const struct task *task, struct rates *rates)
+void rates_in_slots(const struct collective_call *call, struct task task, struct rates *rates)
 {
     const struct placed_group *group = call->group;
-    int nodes = group->topology.nodes ? task->n / task->per_node : task->n, each = task->n / nodes, levels = 0;
-    double half = task->bytes / 2, chunk, port, nic;
+    int nodes = group->topology.nodes ? task.n / task.per_node : task.n, each = task.n / nodes, levels = 0;
+    double half = task.bytes / 2, chunk, port, nic;
 
     for (int reach = 1; reach < nodes; reach *= 2)
         levels++;

@@ -23,7 +23,7 @@ void rates_in_rounds(const struct protocol_cost *cost, double share, int channel
  * eight slots of one chunk: a slot is free again when the receiver says so, a latency after it has the chunk. NCCL begins
  * with chunks of 512 KiB and halves them while the tree is not well filled (src/enqueue.cc, calcCollChunking; a channel
  * of NCCL has one of the two trees). Sizes between are taken here, so that more bytes never take less. */
-void rates_in_slots(const struct collective_call *call, const struct task *task, struct rates *rates);
+void rates_in_slots(const struct collective_call *call, struct task task, struct rates *rates);
 
 /* The cost of an all-to-all with a protocol, an enum protocol; false: it does not use that protocol. Where the profile
  * does not tell LL from Simple, Simple stands for both. `nodes`: the group spans several. */
