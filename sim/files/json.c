@@ -165,6 +165,20 @@ char *json_text(const json_t *json)
     return text;
 }
 
+/* A file that is read, and why that failed: jansson takes an error for the end of the file, and sets errno while it reads
+ * the number that ends there. */
+struct source { FILE *file; int why; };
+
+static size_t read_some(void *buffer, size_t size, void *data)
+{
+    struct source *source = data;
+    size_t count = fread(buffer, 1, size, source->file);
+
+    if (ferror(source->file) && !source->why)
+        source->why = errno;
+    return count;
+}
+
 json_t *json_of_file(const char *path, const char *what, struct error *err)
 {
     struct loc loc = {.file = path};
@@ -174,9 +188,10 @@ json_t *json_of_file(const char *path, const char *what, struct error *err)
 
     if (!file)
         return NULL;
-    errno = 0;
-    json = json_loadf(file, 0, &why);
-    if (ferror(file)) {                  /* jansson takes it for the end of the file */
+    struct source source = {file, 0};
+    json = json_load_callback(read_some, &source, 0, &why);
+    if (ferror(file)) {
+        errno = source.why;
         error_system(err, loc, "cannot read");
         json_decref(json);
         json = NULL;
