@@ -147,3 +147,10 @@ int collective_check_group(const struct collective *collective, const struct pla
     return error_clash(err, (struct loc){0}, "%s: %s does not run on these %d GPUs; it needs %s",
                        collective_op_names[collective->op], collective->name, group->n, collective_needs(collective));
 }
+
+struct collective_call collective_chosen(struct collective_call call, const struct collective *used, int channels)
+{
+    call.collective = used;
+    call.channels = channels;
+    return call;
+}

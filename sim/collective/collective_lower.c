@@ -8,13 +8,6 @@
 #include "base/base.h"
 #include "engine/program.h"
 
-struct collective_call collective_chosen(struct collective_call call, const struct collective *used, int channels)
-{
-    call.collective = used;
-    call.channels = channels;
-    return call;
-}
-
 /* Channel c begins a node's g members at member ceil(c g / channels). If the node has `channels` NICs, this is the
  * first GPU of NIC c, and the member before it, now the last, belongs to NIC c - 1. So a ring enters through NIC c and
  * leaves through NIC c - 1. A root stays the first. A chain is the ring from the root on, and the members of its node
