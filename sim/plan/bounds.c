@@ -30,9 +30,14 @@ struct bounding {
 
 static void refused(const struct error *err, enum bounded_status status, struct bounded *bounded)
 {
+    const struct error_message *message = &err->messages[0];
+    char *text = xprintf("%s%s%s", status == BOUNDED_BROKEN && message->loc.file ? message->loc.file : "",
+                         status == BOUNDED_BROKEN && message->loc.file ? ": " : "", message->text);
+
     bounded->status = status;
-    bounded->rule = err->messages[0].kind;
-    text_clip(err->messages[0].text, bounded->reason, sizeof bounded->reason);
+    bounded->rule = message->kind;
+    text_clip(text, bounded->reason, sizeof bounded->reason);
+    free(text);
 }
 
 /* The scenario's number of GPUs and of samples as one number, so that points of one size have equal ones. */
@@ -42,15 +47,6 @@ static uint32_t size_of(const struct scenario *scenario)
            (uint32_t)scenario->batch.micro_batches * (scenario->batch.global ? 0u : 97u);
 }
 
-/* Whether the path is an axis whose values follow from rules; NULL: whether any is. */
-static bool is_automatic(const struct space *space, const char *path)
-{
-    for (size_t i = 0; i < space->naxes; i++)
-        if (space->axes[i].why && (!path || !strcmp(space->axes[i].path, path)))
-            return true;
-    return false;
-}
-
 /* Refuses values that the framework's release lacks and that nobody asked for. */
 static int check_framework(const struct space *space, const struct scenario *scenario, struct error *err)
 {
@@ -58,7 +54,8 @@ static int check_framework(const struct space *space, const struct scenario *sce
     struct software_lack lack;
     int rc = 0;
 
-    if (scenario_in_framework(&arena, scenario, &lack) == SOFTWARE_LACKS && is_automatic(space, lack.path))
+    if (scenario_in_framework(&arena, scenario, &lack) == SOFTWARE_LACKS &&
+        axes_are_ours(space->axes, space->naxes, lack.why ? lack.condition : lack.path))
         rc = error_infeasible(err, ERROR_FRAMEWORK, (struct loc){0}, "%s", caveat_framework(&arena, scenario));
     arena_release(&arena);
     return rc;
@@ -116,7 +113,8 @@ static void bound_point(const struct bounding *bounding, uint64_t number, struct
         scenario_read_like(&arena, point.root, &bounding->common, points->name, &scenario, &found) ||
         check_framework(bounding->space, &scenario, &found) ||
         build_workload(&workload, &scenario, &counts, &lacks, &found)) {
-        refused(&found, found.messages[0].kind == ERROR_MEMORY ? BOUNDED_SHORT : BOUNDED_REFUSED, bounded);
+        refused(&found, found.system ? BOUNDED_BROKEN : found.messages[0].kind == ERROR_MEMORY ? BOUNDED_SHORT :
+                        BOUNDED_REFUSED, bounded);
         bounded->lacks = INFINITY;
     } else if (lacks > 0) {
         *bounded = (struct bounded){.status = BOUNDED_SHORT, .lacks = lacks};
@@ -171,10 +169,14 @@ static int done(void *context, uint64_t piece, const char *reply, size_t length,
         return error_add(err, EXIT_UNEXPECTED, (struct loc){0}, "plan: a worker's reply has %zu bytes, expected %zu",
                          length, count * sizeof(struct bounded));
     memcpy(&bounding->bounds[(size_t)piece * TOGETHER], reply, length);
+    for (size_t i = 0; i < count; i++)
+        if (bounding->bounds[(size_t)piece * TOGETHER + i].status == BOUNDED_BROKEN)
+            return error_add(err, EXIT_UNEXPECTED, (struct loc){0}, "plan: %s",
+                             bounding->bounds[(size_t)piece * TOGETHER + i].reason);
     return 0;
 }
 
-/* A crash while a point is read is a fault of this program: its points count as refused, with the reason. */
+/* Of points that were read when a worker ended nothing is known: they are replayed, each of which has a row of its own. */
 static int lost(void *context, uint64_t piece, enum pool_loss why, const char *note, const struct error *how,
                 struct error *err)
 {
@@ -182,13 +184,10 @@ static int lost(void *context, uint64_t piece, enum pool_loss why, const char *n
 
     (void)why;
     (void)note;
+    (void)how;
     (void)err;
-    for (size_t i = 0; i < piece_size(bounding, piece); i++) {
-        struct bounded *bounded = &bounding->bounds[(size_t)piece * TOGETHER + i];
-
-        *bounded = (struct bounded){.status = BOUNDED_REFUSED};
-        text_clip(how->count ? how->messages[0].text : "a worker ended early", bounded->reason, sizeof bounded->reason);
-    }
+    for (size_t i = 0; i < piece_size(bounding, piece); i++)
+        bounding->bounds[(size_t)piece * TOGETHER + i] = (struct bounded){.status = BOUNDED_OPEN};
     return 0;
 }
 

@@ -60,12 +60,14 @@ struct software_ask {
 enum software_has { SOFTWARE_UNKNOWN, SOFTWARE_HAS, SOFTWARE_LACKS };
 struct software_lack {
     const char *path, *value, *has;      /* has: "1f1b, interleaved"; "" where it has none */
-    const char *why;                     /* instead: values that it has, but not together */
+    const char *why, *condition;         /* instead: values that it has, but not together */
 };
 /* *lack is the first value that the release lacks; its texts stand in the arena. */
 enum software_has software_has(struct arena *arena, const struct software_names *names,
                                const struct software_parts *parts, const struct software_ask *asks, size_t count,
                                struct software_lack *lack);
+/* The part's value at the path as text, in the arena; NULL: it has none, or one that is no name and no number. */
+const char *software_value(struct arena *arena, const struct software_parts *parts, const char *path);
 /* The lack in words, in the arena. */
 const char *software_lack_text(struct arena *arena, const struct software_names *names, const struct software_lack *lack);
 
