@@ -138,23 +138,36 @@ static void print_objectives(const struct goal *goal, FILE *out)
         fprintf(out, "%s%s", !i ? "" : i + 1 < goal->nobjectives ? ", " : " and ", goal->objectives[i].name);
 }
 
-static void print_proven(const struct space *space, size_t shown, bool front, FILE *out)
+/* Whether points were left out that run here, but not by the software's release. */
+static bool leaves_out(const struct space *space, const struct plan_outcome *outcome)
+{
+    for (size_t i = 0; i < space->nrules; i++)
+        if (space->rules[i].of_release && space->selection.dropped[i])
+            return true;
+    for (size_t i = 0; i < outcome->refusals.count; i++)
+        if (!strcmp(outcome->refusals.items[i].rule, error_kind_names[ERROR_FRAMEWORK]))
+            return true;
+    return false;
+}
+
+static void print_proven(const struct space *space, const struct plan_outcome *outcome, size_t shown, bool front, FILE *out)
 {
     const struct goal *goal = &space->goal;
+    const char *which = leaves_out(space, outcome) ? " that the release can run" : "";
 
     if (front && !goal->nobjectives)
-        fputs("proven: each is the fastest of these axes in this simulator on its number of GPUs; numbers of GPUs on which "
-              "fewer are faster are left out\n", out);
+        fprintf(out, "proven: each is the fastest of these axes%s in this simulator on its number of GPUs; numbers of GPUs "
+                "on which fewer are faster are left out\n", which);
     else if (front) {
-        fputs("proven: no other configuration of these axes betters one of these in ", out);
+        fprintf(out, "proven: no other configuration of these axes%s betters one of these in ", which);
         print_objectives(goal, out);
         fputs(goal->nobjectives > 1 ? " in this simulator\n" : " and speed in this simulator\n", out);
     } else if (goal->nobjectives) {
-        fputs("proven: no other configuration of these axes has a better ", out);
+        fprintf(out, "proven: no other configuration of these axes%s has a better ", which);
         print_objectives(goal, out);
         fprintf(out, " in this simulator than the %s\n", shown == 1 ? "one above" : "last one above");
     } else {
-        fprintf(out, "proven: no other configuration of these axes is faster in this simulator than the %s\n",
+        fprintf(out, "proven: no other configuration of these axes%s is faster in this simulator than the %s\n", which,
                 shown == 1 ? "one above" : "last one above");
     }
 }
@@ -193,6 +206,30 @@ static void print_gap(const struct plan_outcome *outcome, size_t shown, bool fro
     else
         fprintf(out, "; the fastest of them takes at most %s less time than the first above%s\n",
                 percent_text(outcome->gap, text, sizeof text), front ? " of as many GPUs" : "");
+}
+
+/* "held, not searched: ZeRO 0, no sequence parallelism": what another value might change. */
+static void print_held(const struct space *space, FILE *out)
+{
+    const char *before = "held, not searched: ";
+    struct arena arena = {0};
+
+    for (size_t i = 0; i < space->nheld; i++) {
+        const struct space_held *held = &space->held[i];
+        const char *words = words_of(&arena, held->path), *value = held->found.count ? held->found.items[0] : "";
+        bool one = held->found.count == 1, none = one && (!strcmp(value, "none") || !strcmp(value, "false"));
+
+        if (!space_holds(held))
+            continue;
+        fprintf(out, "%s%s%s", before, none ? "no " : "", words);
+        for (size_t v = 0; v < held->found.count && !none && (!one || strcmp(value, "true")); v++) {
+            fputs(v ? " or " : " ", out);
+            text_write(TEXT_LINE, held->found.items[v], out);
+        }
+        before = ", ";
+    }
+    fputs(*before == ',' ? "\n" : "", out);
+    arena_release(&arena);
 }
 
 /* Rows that ended with an error, a crash or a timeout. */
@@ -237,9 +274,10 @@ static void print_status(const struct space *space, const struct plan_options *o
         fprintf(out, "none feasible: no configuration of these axes runs and fits%s\n",
                 space->goal.nlimits ? ", and keeps the limits" : "");
     else if (outcome->status == PLAN_PROVEN)
-        print_proven(space, shown, front, out);
+        print_proven(space, outcome, shown, front, out);
     else
         print_gap(outcome, shown, front, out);
+    print_held(space, out);
     print_failures(space, outcome, out);
     if (!front)
         print_ties(plan_tied(results), outcome->may_tie, shown, out);

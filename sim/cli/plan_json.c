@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "config/conf.h"
 #include "files/folder.h"
+#include "plan/space.h"
 #include "report/result_keys.h"
 #include "results/results.h"
 #include "store/store.h"
@@ -34,6 +35,7 @@ static const struct result_key keys[] = {
     {"assumed_software", "of all configurations, as the scenario names none; null: it does, or none is assumed"},
     {"axes.*", "the values of an axis"},
     {"axis_reasons.*", "why an auto axis has these"},
+    {"held.*", "the values of a key with an auto that was not searched, though other values may change the result"},
     {"rules", "[{rule, where: as a sweep has it, points: dropped by it}]"},
     {"failures", "[{point: its values of the axes, status: as rows have it, reason}] of counts.failed; they are in no proof"},
     {"refusals", "[{rule: as errors have it, points, example: a message}]"},
@@ -112,6 +114,23 @@ static json_t *refusals_json(const struct plan_outcome *outcome)
     return refusals;
 }
 
+static json_t *held_json(const struct space *space)
+{
+    json_t *json = json_object();
+
+    for (size_t i = 0; i < space->nheld; i++) {
+        json_t *values = json_array();
+
+        for (size_t v = 0; v < space->held[i].found.count; v++)
+            json_append(values, json_words(space->held[i].found.items[v]));
+        if (space_holds(&space->held[i]))
+            json_put(json, space->held[i].path, values);
+        else
+            json_decref(values);
+    }
+    return json;
+}
+
 static json_t *failures_json(const struct space *space, const struct plan_outcome *outcome)
 {
     json_t *failures = json_array();
@@ -171,6 +190,7 @@ static json_t *plan_json(const struct space *space, const struct plan_options *o
     json_put(json, "verified", verified_json(outcome));
     json_put(json, "assumed_software", space->software ? json_words(space->software) : json_null());
     put_axes(json, space);
+    json_put(json, "held", held_json(space));
     json_put(json, "rules", rules_json(space));
     json_put(json, "refusals", refusals_json(outcome));
     json_put(json, "failures", failures_json(space, outcome));

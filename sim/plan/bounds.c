@@ -20,12 +20,13 @@
 enum { TOGETHER = 64 };          /* points of a piece of work */
 
 struct bounding {
-    const struct space *space;
+    struct space *space;
     struct bounded *bounds;
     struct cache cache;
     struct scenario_common common;
     size_t next, points;
     double until;                /* s of the monotonic clock; 0: any time */
+    struct texts { char **items; size_t count, capacity; } held;     /* of a piece: what its points hold, each once */
 };
 
 static void refused(const struct error *err, enum bounded_status status, struct bounded *bounded)
@@ -97,7 +98,30 @@ static double bound_of(const struct workload *workload, const struct row_counts 
     return seconds;
 }
 
-static void bound_point(const struct bounding *bounding, uint64_t number, struct bounded *bounded)
+/* Adds the values of the keys that the space holds, as one text. */
+static void note_held(struct bounding *bounding, const struct scenario *scenario)
+{
+    const struct space *space = bounding->space;
+    struct arena arena = {0};
+    const char *text = "";
+
+    if (!space->nheld)
+        return;
+    for (size_t i = 0; i < space->nheld; i++) {
+        const char *value = scenario_value(&arena, scenario, space->held[i].path);
+
+        text = arena_printf(&arena, "%s%s\t", text, value ? value : "");
+    }
+    for (size_t i = 0; i < bounding->held.count; i++)
+        if (!strcmp(bounding->held.items[i], text)) {
+            arena_release(&arena);
+            return;
+        }
+    *GROW(&bounding->held) = xprintf("%s", text);
+    arena_release(&arena);
+}
+
+static void bound_point(struct bounding *bounding, uint64_t number, struct bounded *bounded)
 {
     const struct points *points = &bounding->space->sweep.points;
     struct arena arena = {.cache = (struct cache *)&bounding->cache};
@@ -123,6 +147,8 @@ static void bound_point(const struct bounding *bounding, uint64_t number, struct
         *bounded = (struct bounded){.status = BOUNDED_OPEN, .seconds = bound_of(&workload, counts),
                                     .size = size_of(&scenario)};
     }
+    if (bounded->status == BOUNDED_OPEN || bounded->status == BOUNDED_SHORT)
+        note_held(bounding, &scenario);
     workload_release(&workload);
     scenario_release(&scenario);
     arena_release(&arena);
@@ -148,6 +174,36 @@ static void work(void *context, uint64_t piece, char *note, FILE *reply)
         cache_renew(&bounding->cache);
         fwrite(&bounded, sizeof bounded, 1, reply);
     }
+    for (size_t i = 0; i < bounding->held.count; i++) {
+        fputs(bounding->held.items[i], reply);
+        putc('\n', reply);
+        free(bounding->held.items[i]);
+    }
+    bounding->held.count = 0;
+}
+
+/* Adds a piece's values, which are in the order of the keys, each behind the one before. */
+static void take_held(struct space *space, const char *text, const char *end)
+{
+    for (size_t i = 0; text < end; i = *text == '\n' ? 0 : i + 1, text += *text == '\n') {
+        struct space_held *held = &space->held[i];
+        size_t length = strcspn(text, "\t"), at = 0;
+
+        while (at < held->found.count && (strncmp(held->found.items[at], text, length) || held->found.items[at][length]))
+            at++;
+        if (at == held->found.count && length)
+            *GROW(&held->found) = arena_strndup(&space->sweep.arena, text, length);
+        text += length + 1;
+    }
+}
+
+/* By number, and words by letter. */
+static int by_value(const void *left, const void *right)
+{
+    const char *a = *(const char *const *)left, *b = *(const char *const *)right;
+    long difference = strtol(a, NULL, 10) - strtol(b, NULL, 10);
+
+    return difference ? (difference > 0) - (difference < 0) : strcmp(a, b);
 }
 
 static bool next(void *context, uint64_t *piece)
@@ -165,10 +221,11 @@ static int done(void *context, uint64_t piece, const char *reply, size_t length,
     struct bounding *bounding = context;
     size_t count = piece_size(bounding, piece);
 
-    if (length != count * sizeof(struct bounded))
+    if (length < count * sizeof(struct bounded))
         return error_add(err, EXIT_UNEXPECTED, (struct loc){0}, "plan: a worker's reply has %zu bytes, expected %zu",
                          length, count * sizeof(struct bounded));
-    memcpy(&bounding->bounds[(size_t)piece * TOGETHER], reply, length);
+    memcpy(&bounding->bounds[(size_t)piece * TOGETHER], reply, count * sizeof(struct bounded));
+    take_held(bounding->space, reply + count * sizeof(struct bounded), reply + length);
     for (size_t i = 0; i < count; i++)
         if (bounding->bounds[(size_t)piece * TOGETHER + i].status == BOUNDED_BROKEN)
             return error_add(err, EXIT_UNEXPECTED, (struct loc){0}, "plan: %s",
@@ -191,7 +248,7 @@ static int lost(void *context, uint64_t piece, enum pool_loss why, const char *n
     return 0;
 }
 
-int bounds_find(const struct space *space, size_t jobs, double until, struct bounded *bounds, bool *interrupted,
+int bounds_find(struct space *space, size_t jobs, double until, struct bounded *bounds, bool *interrupted,
                 struct error *err)
 {
     struct bounding bounding = {.space = space, .bounds = bounds, .points = space->selection.count,
@@ -208,6 +265,9 @@ int bounds_find(const struct space *space, size_t jobs, double until, struct bou
     end = pool_run(&pool, err);
     arena_release(&bounding.common.arena);
     cache_release(&bounding.cache);
+    free(bounding.held.items);
+    for (size_t i = 0; i < space->nheld; i++)
+        array_sort(space->held[i].found.items, space->held[i].found.count, sizeof *space->held[i].found.items, by_value);
     *interrupted = end == POOL_INTERRUPTED;
     return end == POOL_FAILED ? -1 : 0;
 }

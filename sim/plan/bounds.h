@@ -15,9 +15,9 @@ struct bounded {
     char reason[200];
 };
 
-/* One entry a point of the selection, in its order; BOUNDED_LEFT: the time ran out before (`until`, s of
+/* One entry a point of the selection, in its order, and what the points have of the keys that the space holds; BOUNDED_LEFT: the time ran out before (`until`, s of
  * pool_now; 0: any time). -1: workers cannot be had, or a file cannot be read. */
-int bounds_find(const struct space *space, size_t jobs, double until, struct bounded *bounds, bool *interrupted,
+int bounds_find(struct space *space, size_t jobs, double until, struct bounded *bounds, bool *interrupted,
                 struct error *err);
 
 #endif

@@ -21,23 +21,67 @@ static bool says(const struct builder *builder, const char *path)
     return node_at(builder->root, path) != NULL;
 }
 
-/* `named`: a person asks for it. -1: a software file cannot be read. */
-static int add_automatic(struct builder *builder, const struct automatic *automatic, bool named)
+/* The values of an axis, and why these; `named`: a person asks for it. NULL: a software file cannot be read. */
+static struct node *values_of(struct builder *builder, const struct automatic *automatic, bool named, const char **why)
 {
-    bool asked = named && automatic->asked;
-    const char *title = NULL, *why = asked ? automatic->asked_why : automatic->why;
+    const char *title = NULL;
     int mistakes = builder->err->count;
     struct node *values = automatic->framework ? framework_values(builder, automatic->path, &title) : NULL;
 
     if (builder->err->count > mistakes)
-        return -1;
-    if (values)
-        why = arena_printf(builder->arena, "what %s has; list others by name", title ? title : "one of the frameworks");
+        return NULL;
+    *why = values ? arena_printf(builder->arena, "what %s has; list others by name", title ? title : "one of the frameworks") :
+           named && automatic->asked ? automatic->asked_why : automatic->why;
     if (!values)
         values = variants_values(builder, automatic, named);
     values->loc = builder->root->loc;
-    add_axis(builder, automatic->path, values, why);
+    return values;
+}
+
+static int add_automatic(struct builder *builder, const struct automatic *automatic, bool named)
+{
+    const char *why;
+    struct node *values = values_of(builder, automatic, named, &why);
+
+    if (values)
+        add_axis(builder, automatic->path, values, why);
+    return values ? 0 : -1;
+}
+
+/* Keeps what is not searched. */
+static int find_held(struct builder *builder, struct space *space)
+{
+    const struct automatic *automatic;
+    const char *why;
+
+    for (size_t i = 0; (automatic = automatic_at(i)); i++)
+        space->nheld++;
+    space->held = ARENA_ARRAY(builder->arena, struct space_held, space->nheld);
+    space->nheld = 0;
+    for (size_t i = 0; (automatic = automatic_at(i)); i++) {
+        struct space_held *held = &space->held[space->nheld];
+
+        if (has_axis(builder, automatic->path) || axes_change(builder, automatic->path))
+            continue;
+        *held = (struct space_held){.path = automatic->path, .values = values_of(builder, automatic, false, &why)};
+        if (!held->values)
+            return -1;
+        space->nheld++;
+    }
     return 0;
+}
+
+bool space_holds(const struct space_held *held)
+{
+    for (size_t i = 0; i < held->values->count && held->found.count; i++) {
+        size_t at = 0;
+
+        while (at < held->found.count && strcmp(held->found.items[at], held->values->items[i]->text))
+            at++;
+        if (at == held->found.count)
+            return true;
+    }
+    return false;
 }
 
 /* An axis with the values that a person gives: auto, one value or a list. */
@@ -183,6 +227,9 @@ static int read_goal(struct builder *builder, struct goal *goal)
 {
     const struct plan_question *question = builder->question;
     const struct node *objective = builder->asked->objective.node, *limits = builder->asked->subject_to.node;
+    struct goal_needs needs = {says(builder, "price") || has_axis(builder, "price"), NULL};
+    bool powered = says(builder, "train.energy.gpu") || has_axis(builder, "train.energy.gpu") ||
+                   axes_change(builder, "train.energy.gpu");
     struct node *said;
 
     if (question->objective)
@@ -192,7 +239,9 @@ static int read_goal(struct builder *builder, struct goal *goal)
             return -1;
         limits = said;
     }
-    if (goal_read(objective, limits, says(builder, "price") || has_axis(builder, "price"), goal, builder->err))
+    for (size_t v = 0; v < builder->variants.count && !powered; v++)
+        needs.powerless = needs.powerless ? needs.powerless : builder->variants.items[v].facts.powerless;
+    if (goal_read(objective, limits, needs, goal, builder->err))
         return -1;
     for (size_t i = 0; i < goal->nobjectives && !has_axis(builder, "cluster.nodes"); i++)
         if (!strcmp(goal->objectives[i].name, "gpus"))
@@ -213,7 +262,7 @@ static int build(struct space *space, struct node *root, const struct plan_quest
     if (!rc && !builder.facts->nodes && !has_axis(&builder, "cluster.nodes") && !node_at(root, "strategy.data"))
         rc = error_add(err, EXIT_USAGE, (struct loc){0}, "plan: how many GPUs? The cluster does not say 'nodes'; "
                        "expected --gpus, such as --gpus %d,%d", 8 * builder.facts->per_node, 16 * builder.facts->per_node);
-    rc = rc || add_rules(&builder) ? -1 : 0;
+    rc = rc || add_rules(&builder) || find_held(&builder, space) ? -1 : 0;
     *section = node_mapping(arena);
     (*section)->loc = root->loc;
     if (builder.grid->count)
@@ -274,6 +323,8 @@ bool space_asks_largest(const struct space *space)
 
 void space_release(struct space *space)
 {
+    for (size_t i = 0; i < space->nheld; i++)
+        free(space->held[i].found.items);
     selection_release(&space->selection);
     sweep_release(&space->sweep);
     memset(space, 0, sizeof *space);

@@ -33,6 +33,12 @@ struct space {
     const char *software;            /* that is assumed for all points, as nobody names one; NULL: none is */
     bool software_by_zero;           /* instead: the software of each ZeRO stage */
     struct search_spec asked;        /* by the scenario's own `plan`; options go before it */
+    struct space_held {              /* the keys with an `auto` that no axis has */
+        const char *path;
+        const struct node *values;   /* that `auto` would search */
+        struct { const char **items; size_t count, capacity; } found;    /* what points have, each once (bounds.h) */
+    } *held;
+    size_t nheld;
     struct goal goal;
     struct selection selection;      /* the points that no rule drops */
 };
@@ -47,6 +53,9 @@ void space_release(struct space *space);
 
 /* Whether the text, a condition, has the path of an axis whose values follow from rules. */
 bool axes_are_ours(const struct space_axis *axes, size_t count, const char *text);
+
+/* Whether `auto` of the key would search other values than points have. */
+bool space_holds(const struct space_held *held);
 
 /* Whether the micro-batch alone is searched: then the largest that fits is asked for, and all are replayed. */
 bool space_asks_largest(const struct space *space);

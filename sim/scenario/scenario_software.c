@@ -346,15 +346,6 @@ enum software_has scenario_in_framework(struct arena *arena, const struct scenar
     return software_has(arena, &scenario->software.names, &parts, asks, COUNT(asks), lack);
 }
 
-const char *scenario_value(struct arena *arena, const struct scenario *scenario, const char *path)
-{
-    struct software_part items[PARTS];
-    const struct software_parts parts = {items, PARTS};
-
-    parts_of((struct scenario *)(uintptr_t)scenario, items);
-    return software_value(arena, &parts, path);
-}
-
 /* A mapping of which only its shorthand is left becomes that scalar, as field_dump prints it. */
 static struct node *bared(struct node *mapping, const struct table *table)
 {

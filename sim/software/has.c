@@ -86,7 +86,8 @@ int software_has_check(struct arena *arena, const struct node *has, const struct
     return rc;
 }
 
-const char *software_value(struct arena *arena, const struct software_parts *parts, const char *path)
+/* The part's value as text; NULL: it has none, or one that is no name and no number. */
+static const char *value_at(struct arena *arena, const struct software_parts *parts, const char *path)
 {
     struct member member = software_member(parts, path);
     const struct node *value = member.field && member.part->object ?
@@ -145,7 +146,7 @@ enum software_has software_has(struct arena *arena, const struct software_names 
 
     for (size_t i = 0; has && i < has->count; i++) {
         const struct software_ask *ask = ask_of(asks, count, has->keys[i]);
-        const char *value = software_value(arena, parts, has->keys[i]);
+        const char *value = value_at(arena, parts, has->keys[i]);
 
         if (!value || (ask && ask->idle) || in_list(has->items[i], value))
             continue;
@@ -159,7 +160,7 @@ enum software_has software_has(struct arena *arena, const struct software_names 
     }
     for (size_t i = 0; i < count; i++)
         if (asks[i].asks && !asks[i].idle &&
-            (!has || !node_get(has, asks[i].path) || !software_value(arena, parts, asks[i].path)))
+            (!has || !node_get(has, asks[i].path) || !value_at(arena, parts, asks[i].path)))
             found = SOFTWARE_UNKNOWN;
     return found;
 }

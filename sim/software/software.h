@@ -66,8 +66,6 @@ struct software_lack {
 enum software_has software_has(struct arena *arena, const struct software_names *names,
                                const struct software_parts *parts, const struct software_ask *asks, size_t count,
                                struct software_lack *lack);
-/* The part's value at the path as text, in the arena; NULL: it has none, or one that is no name and no number. */
-const char *software_value(struct arena *arena, const struct software_parts *parts, const char *path);
 /* The lack in words, in the arena. */
 const char *software_lack_text(struct arena *arena, const struct software_names *names, const struct software_lack *lack);
 
