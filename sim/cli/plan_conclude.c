@@ -44,6 +44,10 @@ static void print_why(const json_t *first, const json_t *second, FILE *out)
     char text[48], words[48];
     int said = 0;
 
+    if (!(other > time)) {
+        fputs("the first two take the same time\n", out);
+        return;
+    }
     fprintf(out, "the first is %s faster than the second:", percent_text(other / time - 1, text, sizeof text));
     json_object_foreach((json_t *)breakdown, key, value) {
         const json_t *its = json_object_get(json_object_get(json_object_get(second, "metrics"), "breakdown_s"), key);
