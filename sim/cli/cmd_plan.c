@@ -276,11 +276,11 @@ const struct command cmd_plan = {
                "The scenario may say all of this itself, under 'plan' ('dtsim help plan.top'); options go before it:\n"
                "  plan: {strategy.tensor: auto, batch.micro: [1, 2], gpus: [64, 128], objective: [iteration_time_s, cost]}\n"
                "axes that have an auto:\n"
-               "  strategy.tensor*    divisors of a node's GPUs that divide the attention and key-value heads\n"
+               "  strategy.tensor*    divisors of a node's GPUs and the attention heads, which fit the key-value heads\n"
                "  strategy.pipeline*  divisors of the layers; powers of two that leave a stage 4 layers\n"
                "  strategy.schedule*  schedules of the framework's release ('software:', or what 'dtsim run' assumes);\n"
                "                      release not known: 1f1b, interleaved\n"
-               "  strategy.chunks     model chunks of a rank: divisors of the layers, at most 8; with the schedules\n"
+               "  strategy.chunks     model chunks of a rank: divisors of the layers up to 8, and schedules' own; with these\n"
                "  batch.micro*        powers of two up to 16 that divide the batch; asked for by name: without this limit;\n"
                "                      as the only axis: the output names the largest that fits\n"
                "  memory.recompute*   modes that the framework's release has; else none, selective, full\n"
@@ -288,10 +288,10 @@ const struct command cmd_plan = {
                "  strategy.context    powers of two up to 8\n"
                "  strategy.expert     divisors of the experts\n"
                "  strategy.sequence_parallel  false, true\n"
-               "The search times the stages of every configuration. It drops those that are invalid, cannot fit in\n"
-               "memory, or have an auto value that the framework's release lacks ('dtsim help software-file'). It replays\n"
-               "the others on engine fast, the lowest bound of the time first, until no bound is below the time of the\n"
-               "last row shown. That proves the order: no other is faster here. The output says how many more may tie.\n"
+               "The search drops what is invalid, cannot fit in memory, or has an auto value that the framework's release\n"
+               "lacks ('dtsim help software-file'). It replays the others on engine fast, the lowest bound of the time\n"
+               "first, until no bound is below the time of the last row shown. That proves the order of what was searched:\n"
+               "no other is faster here, unless its replay failed. 'held, not searched' names axes left as they are.\n"
                "Exit code 5: none is feasible. The same command goes on after an interruption.\n",
     .accepts = option_names,
     .naccepts = COUNT(option_names),

@@ -7,15 +7,18 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "config/conf.h"
 #include "files/folder.h"
+#include "plan/space.h"
 #include "report/result_keys.h"
 #include "results/results.h"
 #include "store/store.h"
+#include "sweep/points.h"
 
 /* What `dtsim help result` says of them. */
 static const struct result_key keys[] = {
     {"status", "proven, not proven or none feasible"},
-    {"gap_share", "not proven: share of the time by which what was not reached may be faster, at most; else null"},
+    {"gap_share", "not proven: share of the time by which what was not reached or failed may be faster, at most; else null"},
     {"counts.considered", "combinations of the axes; the sum of all the others"},
     {"counts.by_rule", "dropped by what axes must keep together ('rules')"},
     {"counts.refused", "no scenarios, or not what the framework's release has ('refusals')"},
@@ -32,7 +35,9 @@ static const struct result_key keys[] = {
     {"assumed_software", "of all configurations, as the scenario names none; null: it does, or none is assumed"},
     {"axes.*", "the values of an axis"},
     {"axis_reasons.*", "why an auto axis has these"},
+    {"held.*", "the values of a key with an auto that was not searched, though other values may change the result"},
     {"rules", "[{rule, where: as a sweep has it, points: dropped by it}]"},
+    {"failures", "[{point: its values of the axes, status: as rows have it, reason}] of counts.failed; they are in no proof"},
     {"refusals", "[{rule: as errors have it, points, example: a message}]"},
     {"front", "whether the rows are a Pareto front: no other row is better in all objectives"},
     {"tied.at_least", "replayed configurations that share the first place; null: a front"},
@@ -109,6 +114,47 @@ static json_t *refusals_json(const struct plan_outcome *outcome)
     return refusals;
 }
 
+static json_t *held_json(const struct space *space)
+{
+    json_t *json = json_object();
+
+    for (size_t i = 0; i < space->nheld; i++) {
+        json_t *values = json_array();
+
+        for (size_t v = 0; v < space->held[i].found.count; v++)
+            json_append(values, json_words(space->held[i].found.items[v]));
+        if (space_holds(&space->held[i]))
+            json_put(json, space->held[i].path, values);
+        else
+            json_decref(values);
+    }
+    return json;
+}
+
+static json_t *failures_json(const struct space *space, const struct plan_outcome *outcome)
+{
+    json_t *failures = json_array();
+
+    for (size_t i = 0; i < outcome->failures.count; i++) {
+        const struct plan_failure *failure = &outcome->failures.items[i];
+        json_t *json = json_object(), *values = json_object();
+        struct arena arena = {0};
+        struct error err = {0};
+        struct point point = {0};
+
+        if (!point_make(&space->sweep.points, failure->number, &arena, &point, &err))
+            for (size_t v = 0; v < point.count; v++)
+                json_put(values, point.items[v].name, json_words(node_flow(&arena, point.items[v].node)));
+        json_put(json, "point", values);
+        json_put(json, "status", json_words(failure->status));
+        json_put(json, "reason", json_words(failure->reason));
+        json_append(failures, json);
+        error_release(&err);
+        arena_release(&arena);
+    }
+    return failures;
+}
+
 /* The sentences that people get, an item each. */
 static json_t *conclusions_json(const struct space *space, const struct plan_options *options,
                                 const struct plan_outcome *outcome, const struct results *results, bool front)
@@ -144,8 +190,10 @@ static json_t *plan_json(const struct space *space, const struct plan_options *o
     json_put(json, "verified", verified_json(outcome));
     json_put(json, "assumed_software", space->software ? json_words(space->software) : json_null());
     put_axes(json, space);
+    json_put(json, "held", held_json(space));
     json_put(json, "rules", rules_json(space));
     json_put(json, "refusals", refusals_json(outcome));
+    json_put(json, "failures", failures_json(space, outcome));
     json_put(json, "front", json_boolean(front));
     json_put(json, "tied", front ? json_null() : tied_json(plan_tied(results), outcome->may_tie));
     json_put(json, "conclusions", conclusions_json(space, options, outcome, results, front));

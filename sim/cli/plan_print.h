@@ -8,7 +8,7 @@
 /* Rows are ordered, `front` as plan_order says; results NULL: nothing was replayed. */
 void plan_print(const struct space *space, const struct plan_options *options, const struct plan_outcome *outcome,
                 const struct results *results, bool front, FILE *out);
-/* The sentences below its table: why the first is faster, what is proven, what comes nearest where nothing is feasible. */
+/* plan_conclude.c: the sentences below its table: why the first is faster, what is proven, what comes nearest where nothing is feasible. */
 void plan_conclude(const struct space *space, const struct plan_options *options, const struct plan_outcome *outcome,
                    const struct results *results, bool front, FILE *out);
 /* How many rows are shown. */

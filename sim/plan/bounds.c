@@ -20,19 +20,25 @@
 enum { TOGETHER = 64 };          /* points of a piece of work */
 
 struct bounding {
-    const struct space *space;
+    struct space *space;
     struct bounded *bounds;
     struct cache cache;
     struct scenario_common common;
     size_t next, points;
     double until;                /* s of the monotonic clock; 0: any time */
+    struct texts { char **items; size_t count, capacity; } held;     /* of a piece: what its points hold, each once */
 };
 
 static void refused(const struct error *err, enum bounded_status status, struct bounded *bounded)
 {
+    const struct error_message *message = &err->messages[0];
+    char *text = xprintf("%s%s%s", status == BOUNDED_BROKEN && message->loc.file ? message->loc.file : "",
+                         status == BOUNDED_BROKEN && message->loc.file ? ": " : "", message->text);
+
     bounded->status = status;
-    bounded->rule = err->messages[0].kind;
-    text_clip(err->messages[0].text, bounded->reason, sizeof bounded->reason);
+    bounded->rule = message->kind;
+    text_clip(text, bounded->reason, sizeof bounded->reason);
+    free(text);
 }
 
 /* The scenario's number of GPUs and of samples as one number, so that points of one size have equal ones. */
@@ -42,15 +48,6 @@ static uint32_t size_of(const struct scenario *scenario)
            (uint32_t)scenario->batch.micro_batches * (scenario->batch.global ? 0u : 97u);
 }
 
-/* Whether the path is an axis whose values follow from rules; NULL: whether any is. */
-static bool is_automatic(const struct space *space, const char *path)
-{
-    for (size_t i = 0; i < space->naxes; i++)
-        if (space->axes[i].why && (!path || !strcmp(space->axes[i].path, path)))
-            return true;
-    return false;
-}
-
 /* Refuses values that the framework's release lacks and that nobody asked for. */
 static int check_framework(const struct space *space, const struct scenario *scenario, struct error *err)
 {
@@ -58,7 +55,8 @@ static int check_framework(const struct space *space, const struct scenario *sce
     struct software_lack lack;
     int rc = 0;
 
-    if (scenario_in_framework(&arena, scenario, &lack) == SOFTWARE_LACKS && is_automatic(space, lack.path))
+    if (scenario_in_framework(&arena, scenario, &lack) == SOFTWARE_LACKS &&
+        axes_are_ours(space->axes, space->naxes, lack.why ? lack.condition : lack.path))
         rc = error_infeasible(err, ERROR_FRAMEWORK, (struct loc){0}, "%s", caveat_framework(&arena, scenario));
     arena_release(&arena);
     return rc;
@@ -100,7 +98,30 @@ static double bound_of(const struct workload *workload, const struct row_counts 
     return seconds;
 }
 
-static void bound_point(const struct bounding *bounding, uint64_t number, struct bounded *bounded)
+/* Adds the values of the keys that the space holds, as one text. */
+static void note_held(struct bounding *bounding, const struct scenario *scenario)
+{
+    const struct space *space = bounding->space;
+    struct arena arena = {0};
+    const char *text = "";
+
+    if (!space->nheld)
+        return;
+    for (size_t i = 0; i < space->nheld; i++) {
+        const char *value = scenario_value(&arena, scenario, space->held[i].path);
+
+        text = arena_printf(&arena, "%s%s\t", text, value ? value : "");
+    }
+    for (size_t i = 0; i < bounding->held.count; i++)
+        if (!strcmp(bounding->held.items[i], text)) {
+            arena_release(&arena);
+            return;
+        }
+    *GROW(&bounding->held) = xprintf("%s", text);
+    arena_release(&arena);
+}
+
+static void bound_point(struct bounding *bounding, uint64_t number, struct bounded *bounded)
 {
     const struct points *points = &bounding->space->sweep.points;
     struct arena arena = {.cache = (struct cache *)&bounding->cache};
@@ -116,7 +137,8 @@ static void bound_point(const struct bounding *bounding, uint64_t number, struct
         scenario_read_like(&arena, point.root, &bounding->common, points->name, &scenario, &found) ||
         check_framework(bounding->space, &scenario, &found) ||
         build_workload(&workload, &scenario, &counts, &lacks, &found)) {
-        refused(&found, found.messages[0].kind == ERROR_MEMORY ? BOUNDED_SHORT : BOUNDED_REFUSED, bounded);
+        refused(&found, found.system ? BOUNDED_BROKEN : found.messages[0].kind == ERROR_MEMORY ? BOUNDED_SHORT :
+                        BOUNDED_REFUSED, bounded);
         bounded->lacks = INFINITY;
     } else if (lacks > 0) {
         *bounded = (struct bounded){.status = BOUNDED_SHORT, .lacks = lacks};
@@ -125,6 +147,8 @@ static void bound_point(const struct bounding *bounding, uint64_t number, struct
         *bounded = (struct bounded){.status = BOUNDED_OPEN, .seconds = bound_of(&workload, counts),
                                     .size = size_of(&scenario)};
     }
+    if (bounded->status == BOUNDED_OPEN || bounded->status == BOUNDED_SHORT)
+        note_held(bounding, &scenario);
     workload_release(&workload);
     scenario_release(&scenario);
     arena_release(&arena);
@@ -150,6 +174,36 @@ static void work(void *context, uint64_t piece, char *note, FILE *reply)
         cache_renew(&bounding->cache);
         fwrite(&bounded, sizeof bounded, 1, reply);
     }
+    for (size_t i = 0; i < bounding->held.count; i++) {
+        fputs(bounding->held.items[i], reply);
+        putc('\n', reply);
+        free(bounding->held.items[i]);
+    }
+    bounding->held.count = 0;
+}
+
+/* Adds a piece's values, which are in the order of the keys, each behind the one before. */
+static void take_held(struct space *space, const char *text, const char *end)
+{
+    for (size_t i = 0; text < end; i = *text == '\n' ? 0 : i + 1, text += *text == '\n') {
+        struct space_held *held = &space->held[i];
+        size_t length = strcspn(text, "\t"), at = 0;
+
+        while (at < held->found.count && (strncmp(held->found.items[at], text, length) || held->found.items[at][length]))
+            at++;
+        if (at == held->found.count && length)
+            *GROW(&held->found) = arena_strndup(&space->sweep.arena, text, length);
+        text += length + 1;
+    }
+}
+
+/* By number, and words by letter. */
+static int by_value(const void *left, const void *right)
+{
+    const char *a = *(const char *const *)left, *b = *(const char *const *)right;
+    long difference = strtol(a, NULL, 10) - strtol(b, NULL, 10);
+
+    return difference ? (difference > 0) - (difference < 0) : strcmp(a, b);
 }
 
 static bool next(void *context, uint64_t *piece)
@@ -167,14 +221,19 @@ static int done(void *context, uint64_t piece, const char *reply, size_t length,
     struct bounding *bounding = context;
     size_t count = piece_size(bounding, piece);
 
-    if (length != count * sizeof(struct bounded))
+    if (length < count * sizeof(struct bounded))
         return error_add(err, EXIT_UNEXPECTED, (struct loc){0}, "plan: a worker's reply has %zu bytes, expected %zu",
                          length, count * sizeof(struct bounded));
-    memcpy(&bounding->bounds[(size_t)piece * TOGETHER], reply, length);
+    memcpy(&bounding->bounds[(size_t)piece * TOGETHER], reply, count * sizeof(struct bounded));
+    take_held(bounding->space, reply + count * sizeof(struct bounded), reply + length);
+    for (size_t i = 0; i < count; i++)
+        if (bounding->bounds[(size_t)piece * TOGETHER + i].status == BOUNDED_BROKEN)
+            return error_add(err, EXIT_UNEXPECTED, (struct loc){0}, "plan: %s",
+                             bounding->bounds[(size_t)piece * TOGETHER + i].reason);
     return 0;
 }
 
-/* A crash while a point is read is a fault of this program: its points count as refused, with the reason. */
+/* Of points that were read when a worker ended nothing is known: they are replayed, each of which has a row of its own. */
 static int lost(void *context, uint64_t piece, enum pool_loss why, const char *note, const struct error *how,
                 struct error *err)
 {
@@ -182,17 +241,14 @@ static int lost(void *context, uint64_t piece, enum pool_loss why, const char *n
 
     (void)why;
     (void)note;
+    (void)how;
     (void)err;
-    for (size_t i = 0; i < piece_size(bounding, piece); i++) {
-        struct bounded *bounded = &bounding->bounds[(size_t)piece * TOGETHER + i];
-
-        *bounded = (struct bounded){.status = BOUNDED_REFUSED};
-        text_clip(how->count ? how->messages[0].text : "a worker ended early", bounded->reason, sizeof bounded->reason);
-    }
+    for (size_t i = 0; i < piece_size(bounding, piece); i++)
+        bounding->bounds[(size_t)piece * TOGETHER + i] = (struct bounded){.status = BOUNDED_OPEN};
     return 0;
 }
 
-int bounds_find(const struct space *space, size_t jobs, double until, struct bounded *bounds, bool *interrupted,
+int bounds_find(struct space *space, size_t jobs, double until, struct bounded *bounds, bool *interrupted,
                 struct error *err)
 {
     struct bounding bounding = {.space = space, .bounds = bounds, .points = space->selection.count,
@@ -209,6 +265,9 @@ int bounds_find(const struct space *space, size_t jobs, double until, struct bou
     end = pool_run(&pool, err);
     arena_release(&bounding.common.arena);
     cache_release(&bounding.cache);
+    free(bounding.held.items);
+    for (size_t i = 0; i < space->nheld; i++)
+        array_sort(space->held[i].found.items, space->held[i].found.count, sizeof *space->held[i].found.items, by_value);
     *interrupted = end == POOL_INTERRUPTED;
     return end == POOL_FAILED ? -1 : 0;
 }

@@ -5,18 +5,19 @@
 #include "plan/space.h"
 
 struct bounded {
-    enum bounded_status { BOUNDED_LEFT, BOUNDED_REFUSED, BOUNDED_SHORT, BOUNDED_OPEN } status;
+    enum bounded_status { BOUNDED_LEFT, BOUNDED_REFUSED, BOUNDED_SHORT, BOUNDED_OPEN,
+                          BOUNDED_BROKEN } status;       /* the system did not let a file be read: ends the search */
     enum error_kind rule;            /* of the refused ones */
-    double seconds;                  /* the bound; of a point that is open */
+    double seconds;                  /* the bound; of a point that is open; 0: nothing is known */
     bool pruned;                     /* it is slower than the rows that are shown (plan.c) */
     double lacks;                    /* B that a GPU surely lacks; of one that is short */
     uint32_t size;                   /* points of one size have the same number of GPUs and of samples */
     char reason[200];
 };
 
-/* One entry a point of the selection, in its order; BOUNDED_LEFT: the time ran out before (`until`, s of
- * pool_now; 0: any time). -1: workers cannot be had. */
-int bounds_find(const struct space *space, size_t jobs, double until, struct bounded *bounds, bool *interrupted,
+/* One entry a point of the selection, in its order, and what the points have of the keys that the space holds; BOUNDED_LEFT: the time ran out before (`until`, s of
+ * pool_now; 0: any time). -1: workers cannot be had, or a file cannot be read. */
+int bounds_find(struct space *space, size_t jobs, double until, struct bounded *bounds, bool *interrupted,
                 struct error *err);
 
 #endif

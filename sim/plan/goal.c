@@ -21,31 +21,43 @@ static const char *metric_name(size_t i, const void *context)
     return metric_at(i - COUNT(others)) ? metric_at(i - COUNT(others))->name : NULL;
 }
 
-static int check_name(const char *key, const char *text, struct loc loc, bool priced, struct error *err)
+/* Refuses a metric that no row would have. */
+static int check_needs(const char *key, const char *text, struct loc loc, struct goal_needs needs, struct error *err)
+{
+    if (!strcmp(text, "cost") && !needs.priced)
+        return error_add(err, EXIT_INPUT, loc, "plan: %s: cost needs a price; expected 'price: 2.50 $/h' in the "
+                         "scenario, or --set price='2.50 $/h'", key);
+    if (!strcmp(text, "energy_j") && needs.powerless && !*needs.powerless)
+        return error_add(err, EXIT_INPUT, loc, "plan: %s: energy_j needs the power of GPUs, and the cluster names none; "
+                         "expected cluster.gpu, or train.energy with 'gpu' and 'node'", key);
+    if (!strcmp(text, "energy_j") && needs.powerless)
+        return error_add(err, EXIT_INPUT, loc, "plan: %s: energy_j needs the power of %s, whose file does not say "
+                         "'power'; expected it there ('dtsim help gpu'), or train.energy with 'gpu' and 'node' in the "
+                         "scenario", key, needs.powerless);
+    return 0;
+}
+
+static int check_name(const char *key, const char *text, struct loc loc, struct goal_needs needs, struct error *err)
 {
     const char *meant;
 
     for (size_t i = 0; metric_name(i, NULL); i++)
-        if (!strcmp(metric_name(i, NULL), text)) {
-            if (strcmp(text, "cost") || priced)
-                return 0;
-            return error_add(err, EXIT_INPUT, loc, "plan: %s: cost needs a price; expected 'price: 2.50 $/h' in the "
-                             "scenario, or --set price='2.50 $/h'", key);
-        }
+        if (!strcmp(metric_name(i, NULL), text))
+            return check_needs(key, text, loc, needs, err);
     meant = nearest(text, metric_name, NULL);
     return error_add(err, EXIT_INPUT, loc, "plan: %s: there is no metric '%s'; %s%s%s", key, text,
                      meant ? "did you mean '" : "expected one such as iteration_time_s, gpus or cost",
                      meant ? meant : "", meant ? "'?" : "");
 }
 
-static int add_objective(const struct node *name, bool priced, struct goal *goal, struct error *err)
+static int add_objective(const struct node *name, struct goal_needs needs, struct goal *goal, struct error *err)
 {
     if (name->kind != NODE_SCALAR || node_is_null(name))
         return error_add(err, EXIT_INPUT, name->loc, "plan: objective: expected the name of a metric such as "
                          "iteration_time_s, gpus or cost");
     if (goal->nobjectives == GOAL_OBJECTIVES)
         return error_add(err, EXIT_INPUT, name->loc, "plan: objective: more than %d metrics", GOAL_OBJECTIVES);
-    if (check_name("objective", name->text, name->loc, priced, err))
+    if (check_name("objective", name->text, name->loc, needs, err))
         return -1;
     for (size_t i = 0; i < goal->nobjectives; i++)
         if (!strcmp(goal->objectives[i].name, name->text))
@@ -65,7 +77,7 @@ static enum unit unit_of(const char *name)
     return strstr(name, "bytes") ? UNIT_BYTES : UNIT_NUMBER;
 }
 
-static int add_limit(const char *name, struct loc loc, const struct node *value, bool priced,
+static int add_limit(const char *name, struct loc loc, const struct node *value, struct goal_needs needs,
                      struct goal *goal, struct error *err)
 {
     struct goal_limit *limit = &goal->limits[goal->nlimits];
@@ -73,7 +85,7 @@ static int add_limit(const char *name, struct loc loc, const struct node *value,
 
     if (goal->nlimits == GOAL_LIMITS)
         return error_add(err, EXIT_INPUT, loc, "plan: subject_to: more than %d metrics", GOAL_LIMITS);
-    if (check_name("subject_to", name, loc, priced, err))
+    if (check_name("subject_to", name, loc, needs, err))
         return -1;
     *limit = (struct goal_limit){name, results_wants_most(name), 0};
     if (value->kind != NODE_SCALAR)
@@ -85,7 +97,7 @@ static int add_limit(const char *name, struct loc loc, const struct node *value,
     return 0;
 }
 
-int goal_read(const struct node *objective, const struct node *subject_to, bool priced, struct goal *goal,
+int goal_read(const struct node *objective, const struct node *subject_to, struct goal_needs needs, struct goal *goal,
               struct error *err)
 {
     int rc = 0;
@@ -95,14 +107,14 @@ int goal_read(const struct node *objective, const struct node *subject_to, bool 
         rc = error_add(err, EXIT_INPUT, objective->loc, "plan: objective: found an empty list; expected metrics such as "
                        "iteration_time_s, gpus or cost, or the key left out");
     if (objective && objective->kind != NODE_SEQUENCE)
-        rc = add_objective(objective, priced, goal, err);
+        rc = add_objective(objective, needs, goal, err);
     for (size_t i = 0; objective && objective->kind == NODE_SEQUENCE && i < objective->count; i++)
-        rc = add_objective(objective->items[i], priced, goal, err) ? -1 : rc;
+        rc = add_objective(objective->items[i], needs, goal, err) ? -1 : rc;
     if (subject_to && subject_to->kind != NODE_MAPPING)
         return error_add(err, EXIT_INPUT, subject_to->loc, "plan: subject_to: expected limits of metrics such as "
                          "{iteration_time_s: 12 s}");
     for (size_t i = 0; subject_to && i < subject_to->count; i++)
-        rc = add_limit(subject_to->keys[i], subject_to->key_locs[i], subject_to->items[i], priced, goal, err) ? -1 : rc;
+        rc = add_limit(subject_to->keys[i], subject_to->key_locs[i], subject_to->items[i], needs, goal, err) ? -1 : rc;
     return rc;
 }
 

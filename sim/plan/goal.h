@@ -13,9 +13,11 @@ struct goal {
     size_t nlimits;
 };
 
+/* What metrics need: whether a price is said; a GPU without power, "" where none is named, NULL: power is known of all. */
+struct goal_needs { bool priced; const char *powerless; };
 /* Reads the metrics' names (a name or a list, NULL: none) and the limits ({METRIC: VALUE}, or NULL). Errors: a metric that
- * there is not, or that needs a price where nobody says one (`priced`). */
-int goal_read(const struct node *objective, const struct node *subject_to, bool priced, struct goal *goal,
+ * there is not, or that needs what nobody says. */
+int goal_read(const struct node *objective, const struct node *subject_to, struct goal_needs needs, struct goal *goal,
               struct error *err);
 /* The value of --subject-to, "iteration_time_s=12 s,cost=0.5", as such a mapping. */
 int goal_limits(struct arena *arena, const char *text, struct node **limits, struct error *err);

@@ -203,17 +203,34 @@ static void note_left(struct search *search, size_t point)
     search->outcome->gap = fmax(search->outcome->gap, isfinite(best) ? 1 - bounded->seconds / best : 1);
 }
 
-/* What was not reached, and by how much the fastest of it may be faster than the best of as many GPUs and samples. */
+/* Whether the point, whose row failed, may be among the best. */
+static bool note_failed(struct search *search, size_t point)
+{
+    const struct bounded *bounded = &search->bounds[point];
+    double best = best_of(search, bounded->size);
+
+    if (bounded->seconds > threshold_of(search, bounded->size) || bounded->seconds > search->longest)
+        return false;
+    search->outcome->gap = fmax(search->outcome->gap, isfinite(best) && goal_is_timely(&search->space->goal) ?
+                                1 - bounded->seconds / best : 1);
+    return true;
+}
+
+/* What was not reached or failed, and by how much the fastest of it may be faster than the best of as many GPUs and
+ * samples. */
 static void find_gap(struct search *search)
 {
     struct plan_outcome *outcome = search->outcome;
+    bool failed = false;
 
     outcome->gap = outcome->counts.left || search->options->anchors ? 1 : 0;     /* without a bound any time is possible */
     for (size_t i = 0; i < search->missed.count; i++)
         note_left(search, search->missed.items[i]);
     for (size_t i = search->next; i < search->nopen; i++)
         note_left(search, search->order[i]);
-    outcome->status = outcome->counts.left || outcome->interrupted ? PLAN_NOT_PROVEN :
+    for (size_t i = 0; i < outcome->failures.count; i++)
+        failed |= note_failed(search, plan_point_of(search, outcome->failures.items[i].number));
+    outcome->status = outcome->counts.left || outcome->interrupted || failed ? PLAN_NOT_PROVEN :
                       search->nreplayed ? PLAN_PROVEN : PLAN_NONE_FEASIBLE;
 }
 
@@ -322,6 +339,7 @@ int plan_search(struct space *space, const struct plan_options *options, struct 
 void plan_release(struct plan_outcome *outcome)
 {
     free(outcome->refusals.items);
+    free(outcome->failures.items);
     free(outcome->located.items);
     arena_release(&outcome->arena);
     memset(outcome, 0, sizeof *outcome);

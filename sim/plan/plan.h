@@ -4,7 +4,7 @@
  *    fit is dropped (memory_surely_lacks); the others get a bound (bound.h).
  * 2. In the order of their bounds they are replayed, as rows of a sweep's store, which so may be interrupted, goes on, and
  *    is read by results and charts. No point whose bound is above the threshold can be among the best, so it is not
- *    replayed: then the order is proven. The threshold is the time of the first that is not shown, among points of one
+ *    replayed: then the order is proven, unless a replay below the threshold failed. The threshold is the time of the first that is not shown, among points of one
  *    size and batch. Those that are not replayed may still tie with the first (tie.h): how many is known at most.
  * 3. Of those that are shown the best, and those that tie with them, are replayed on simgrid too (verify.h). */
 #ifndef DTSIM_PLAN_H
@@ -38,6 +38,9 @@ struct plan_counts {
     size_t failed;                   /* of rows that ended with an error, a crash or a timeout */
 };
 
+/* A point whose row failed: its number, and how and why that was. */
+struct plan_failure { uint64_t number; const char *status, *reason; };
+
 /* Why points are refused: the rule of error_kind_names, how many, and the message of the first. */
 struct plan_refusal { const char *rule, *example; size_t count; };
 
@@ -47,10 +50,12 @@ struct plan_miss { const struct goal_limit *limit; double value, share; };    /*
 struct plan_outcome {
     enum plan_status status;
     bool interrupted;
-    double gap;                      /* not proven: share of the time by which a point that was not reached may be faster
-                                        than the best of as many GPUs and samples, at most; 1: nothing is known of it */
+    double gap;                      /* not proven: share of the time by which a point that was not reached, or that failed,
+                                        may be faster than the best of as many GPUs and samples, at most; 1: nothing is
+                                        known of it */
     struct plan_counts counts;
     struct { struct plan_refusal *items; size_t count, capacity; } refusals;
+    struct { struct plan_failure *items; size_t count, capacity; } failures;
     struct { uint64_t number; double lacks; } nearest;   /* the point, among points that do not fit, that lacks least:
                                                             its number, and B of a GPU; INFINITY: none */
     struct plan_miss miss;

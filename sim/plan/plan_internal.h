@@ -1,5 +1,4 @@
-/* What the files of a plan share: the state of the search (plan.c), results of replays (plan_replays.c), and the plan's
- * rows in the store (plan_order.c). */
+/* What the files of a plan share: the state of the search (plan.c), and the plan's rows in the store (plan_rows.c). */
 #ifndef DTSIM_PLAN_INTERNAL_H
 #define DTSIM_PLAN_INTERNAL_H
 

@@ -18,32 +18,70 @@
 
 static bool says(const struct builder *builder, const char *path)
 {
-    return node_at(builder->facts->root, path) != NULL;
+    return node_at(builder->root, path) != NULL;
 }
 
-static void add_axis(struct builder *builder, const char *path, struct node *values, const char *why)
+/* The values of an axis, and why these; `named`: a person asks for it. NULL: a software file cannot be read. */
+static struct node *values_of(struct builder *builder, const struct automatic *automatic, bool named, const char **why)
 {
-    node_put(builder->arena, builder->grid, path, values);
-    *GROW(&builder->axes) = (struct space_axis){path, node_flow(builder->arena, values), why};
-}
-
-/* `named`: a person asks for it. -1: a software file cannot be read. */
-static int add_automatic(struct builder *builder, const struct automatic *automatic, bool named)
-{
-    bool asked = named && automatic->asked;
-    const char *title = NULL, *why = asked ? automatic->asked_why : automatic->why;
+    const char *title = NULL;
     int mistakes = builder->err->count;
     struct node *values = automatic->framework ? framework_values(builder, automatic->path, &title) : NULL;
 
     if (builder->err->count > mistakes)
-        return -1;
-    if (values)
-        why = arena_printf(builder->arena, "what %s has; list others by name", title ? title : "one of the frameworks");
+        return NULL;
+    *why = values ? arena_printf(builder->arena, "what %s has; list others by name", title ? title : "one of the frameworks") :
+           named && automatic->asked ? automatic->asked_why : automatic->why;
     if (!values)
-        values = automatic_values(builder->arena, automatic, builder->facts, named);
-    values->loc = builder->facts->root->loc;
-    add_axis(builder, automatic->path, values, why);
+        values = variants_values(builder, automatic, named);
+    values->loc = builder->root->loc;
+    return values;
+}
+
+static int add_automatic(struct builder *builder, const struct automatic *automatic, bool named)
+{
+    const char *why;
+    struct node *values = values_of(builder, automatic, named, &why);
+
+    if (values)
+        add_axis(builder, automatic->path, values, why);
+    return values ? 0 : -1;
+}
+
+/* Keeps what is not searched. */
+static int find_held(struct builder *builder, struct space *space)
+{
+    const struct automatic *automatic;
+    const char *why;
+
+    for (size_t i = 0; (automatic = automatic_at(i)); i++)
+        space->nheld++;
+    space->held = ARENA_ARRAY(builder->arena, struct space_held, space->nheld);
+    space->nheld = 0;
+    for (size_t i = 0; (automatic = automatic_at(i)); i++) {
+        struct space_held *held = &space->held[space->nheld];
+
+        if (has_axis(builder, automatic->path) || axes_change(builder, automatic->path))
+            continue;
+        *held = (struct space_held){.path = automatic->path, .values = values_of(builder, automatic, false, &why)};
+        if (!held->values)
+            return -1;
+        space->nheld++;
+    }
     return 0;
+}
+
+bool space_holds(const struct space_held *held)
+{
+    for (size_t i = 0; i < held->values->count && held->found.count; i++) {
+        size_t at = 0;
+
+        while (at < held->found.count && strcmp(held->found.items[at], held->values->items[i]->text))
+            at++;
+        if (at == held->found.count)
+            return true;
+    }
+    return false;
 }
 
 /* An axis with the values that a person gives: auto, one value or a list. */
@@ -74,8 +112,16 @@ static int add_asked(struct builder *builder, const char *path, struct node *val
     return 0;
 }
 
+static bool is_named(const struct builder *builder, const char *path)
+{
+    for (size_t i = 0; i < builder->named.count; i++)
+        if (!strcmp(builder->named.items[i].path, path))
+            return true;
+    return false;
+}
+
 /* "PATH=auto" or "PATH=V1,V2". */
-static int add_set(struct builder *builder, const char *set)
+static int read_set(struct builder *builder, const char *set)
 {
     const char *equals = strchr(set, '=');
     struct loc loc = {.file = arena_printf(builder->arena, "--set %s", set)};
@@ -94,9 +140,25 @@ static int add_set(struct builder *builder, const char *set)
         values = node_at(root, path);
     }
     values->loc = loc;
-    if (has_axis(builder, path))
+    if (is_named(builder, path))
         return error_add(builder->err, EXIT_USAGE, loc, "'%s' is given twice; expected all of its values in one --set", path);
-    return add_asked(builder, path, values, loc);
+    *GROW(&builder->named) = (struct named_axis){path, values, loc};
+    return 0;
+}
+
+/* The axes that a person names: by options or, where these do not say the path, under `plan`. */
+static int read_named(struct builder *builder)
+{
+    const struct plan_question *question = builder->question;
+    const struct node *axes = builder->asked->axes;
+    int rc = 0;
+
+    for (size_t i = 0; i < question->nsets; i++)
+        rc = read_set(builder, question->sets[i]) ? -1 : rc;
+    for (size_t i = 0; axes && i < axes->count; i++)
+        if (!is_named(builder, axes->keys[i]))
+            *GROW(&builder->named) = (struct named_axis){axes->keys[i], axes->items[i], axes->key_locs[i]};
+    return rc;
 }
 
 /* Words separated by commas, as a list at that place. */
@@ -115,79 +177,6 @@ static struct node *list_of(struct arena *arena, const char *text, const char *p
     return list;
 }
 
-static void add_nodes(struct builder *builder, struct node *nodes, int count)
-{
-    node_append(builder->arena, nodes, node_scalar(builder->arena, arena_printf(builder->arena, "%d", count), false));
-}
-
-/* All numbers of nodes up to 8, then four between one power of two and the next, as people buy them (10, 12, 14, 16, 20),
- * up to the cluster's; up to 128 where it does not say how many it has. */
-static void add_all_gpus(struct builder *builder)
-{
-    int nodes = builder->facts->nodes, most = nodes ? nodes : 128, last = 0;
-    struct node *values = node_sequence(builder->arena);
-
-    for (int count = 1, step = 1; count <= most; count += step) {
-        add_nodes(builder, values, count);
-        last = count;
-        step = count >= 8 && !(count & (count - 1)) ? count / 4 : step;
-    }
-    if (last < most)
-        add_nodes(builder, values, most);
-    values->loc = builder->facts->root->loc;
-    add_axis(builder, "cluster.nodes", values, nodes ? "up to the cluster's" : "up to 128");
-}
-
-/* Numbers of GPUs as numbers of nodes; auto: all. */
-static int add_gpus(struct builder *builder, const struct node *gpus)
-{
-    int per_node = builder->facts->per_node;
-    bool one = gpus->kind == NODE_SCALAR;
-    struct node *nodes = node_sequence(builder->arena);
-
-    if (builder->facts->in_parts)
-        return error_clash(builder->err, gpus->loc, "plan: gpus: the cluster says 'parts', whose numbers of nodes are "
-                           "axes of their own: expected 'cluster.parts.0.nodes: [2, 4]', or no gpus");
-    if ((one || gpus->count == 1) && !strcmp((one ? gpus : gpus->items[0])->text, "auto")) {
-        add_all_gpus(builder);
-        return 0;
-    }
-    nodes->loc = gpus->loc;
-    if (gpus->kind == NODE_MAPPING || (!one && !gpus->count))
-        return error_add(builder->err, EXIT_INPUT, gpus->loc, "plan: gpus: expected numbers such as [64, 128], or auto");
-    for (size_t i = 0; i < (one ? 1 : gpus->count); i++) {
-        const struct node *item = one ? gpus : gpus->items[i];
-        const char *text = item->kind == NODE_SCALAR ? item->text : "";
-        char *end;
-        long count = strtol(text, &end, 10);
-
-        if (end == text || *end || count < 1 || count > 1000000)
-            return error_add(builder->err, EXIT_USAGE, item->loc, "expected numbers of GPUs such as 64,128, found "
-                             "'%s'", text);
-        if (count % per_node)
-            return error_add(builder->err, EXIT_USAGE, item->loc, "%ld GPUs are no whole nodes of %d; expected a "
-                             "multiple of %d", count, per_node, per_node);
-        add_nodes(builder, nodes, (int)(count / per_node));
-    }
-    add_axis(builder, "cluster.nodes", nodes, NULL);
-    return 0;
-}
-
-/* The axes that a person names: by options or, where these do not say the path, under `plan`. */
-static int add_named(struct builder *builder)
-{
-    const struct plan_question *question = builder->question;
-    const struct node *axes = builder->asked->axes;
-    int rc = 0;
-
-    for (size_t i = 0; i < question->nsets; i++)
-        rc = add_set(builder, question->sets[i]) ? -1 : rc;
-    for (size_t i = 0; axes && i < axes->count; i++)
-        if (!has_axis(builder, axes->keys[i]))
-            rc = add_asked(builder, axes->keys[i], axes->items[i], axes->key_locs[i]) ? -1 : rc;
-    return rc;
-}
-
 /* The axes that a person names; where none is named, the usual axes that the scenario does not set. */
 static int add_axes(struct builder *builder)
 {
@@ -195,10 +184,14 @@ static int add_axes(struct builder *builder)
     const struct node *gpus = question->gpus ? list_of(builder->arena, question->gpus, "--gpus") :
                               builder->asked->gpus.node;
     const struct automatic *automatic;
+    int rc = 0;
 
     if (gpus && add_gpus(builder, gpus))
         return -1;
-    if (add_named(builder))
+    for (size_t i = 0; i < builder->named.count; i++)
+        if (add_asked(builder, builder->named.items[i].path, builder->named.items[i].values, builder->named.items[i].loc))
+            rc = -1;
+    if (rc)
         return -1;
     for (size_t i = 0; !question->nsets && !builder->asked->axes && (automatic = automatic_at(i)); i++) {
         bool of_transformer = strcmp(automatic->path, "memory.recompute") == 0;
@@ -220,7 +213,7 @@ static int refuse_auto(const struct builder *builder)
     int rc = 0;
 
     for (size_t i = 0; (automatic = automatic_at(i)); i++) {
-        const struct node *said = node_at(builder->facts->root, automatic->path);
+        const struct node *said = node_at(builder->root, automatic->path);
 
         if (said && said->kind == NODE_SCALAR && !strcmp(said->text, "auto"))
             rc = error_add(builder->err, EXIT_INPUT, said->loc, "plan: %s: a scenario's own value cannot be auto; "
@@ -234,6 +227,9 @@ static int read_goal(struct builder *builder, struct goal *goal)
 {
     const struct plan_question *question = builder->question;
     const struct node *objective = builder->asked->objective.node, *limits = builder->asked->subject_to.node;
+    struct goal_needs needs = {says(builder, "price") || has_axis(builder, "price"), NULL};
+    bool powered = says(builder, "train.energy.gpu") || has_axis(builder, "train.energy.gpu") ||
+                   axes_change(builder, "train.energy.gpu");
     struct node *said;
 
     if (question->objective)
@@ -243,7 +239,9 @@ static int read_goal(struct builder *builder, struct goal *goal)
             return -1;
         limits = said;
     }
-    if (goal_read(objective, limits, says(builder, "price") || has_axis(builder, "price"), goal, builder->err))
+    for (size_t v = 0; v < builder->variants.count && !powered; v++)
+        needs.powerless = needs.powerless ? needs.powerless : builder->variants.items[v].facts.powerless;
+    if (goal_read(objective, limits, needs, goal, builder->err))
         return -1;
     for (size_t i = 0; i < goal->nobjectives && !has_axis(builder, "cluster.nodes"); i++)
         if (!strcmp(goal->objectives[i].name, "gpus"))
@@ -251,21 +249,20 @@ static int read_goal(struct builder *builder, struct goal *goal)
     return 0;
 }
 
-static int build(struct space *space, const struct node *root, const struct plan_question *question,
+static int build(struct space *space, struct node *root, const struct plan_question *question,
                  struct node **section, struct error *err)
 {
     struct arena *arena = &space->sweep.arena;
-    struct facts facts;
-    struct builder builder = {.arena = arena, .facts = &facts, .question = question, .grid = node_mapping(arena),
+    struct builder builder = {.arena = arena, .root = root, .question = question, .grid = node_mapping(arena),
                               .where = node_sequence(arena), .asked = &space->asked, .err = err};
-    int rc = facts_find(arena, root, "plan", &facts, err);
+    int rc;
 
     builder.grid->loc = builder.where->loc = root->loc;
-    rc = rc || refuse_auto(&builder) || add_axes(&builder) || read_goal(&builder, &space->goal) ? -1 : 0;
-    if (!rc && !facts.nodes && !has_axis(&builder, "cluster.nodes") && !node_at(root, "strategy.data"))
+    rc = refuse_auto(&builder) || read_named(&builder) || find_variants(&builder) || add_axes(&builder) || read_goal(&builder, &space->goal) ? -1 : 0;
+    if (!rc && !builder.facts->nodes && !has_axis(&builder, "cluster.nodes") && !node_at(root, "strategy.data"))
         rc = error_add(err, EXIT_USAGE, (struct loc){0}, "plan: how many GPUs? The cluster does not say 'nodes'; "
-                       "expected --gpus, such as --gpus %d,%d", 8 * facts.per_node, 16 * facts.per_node);
-    rc = rc || add_rules(&builder) ? -1 : 0;
+                       "expected --gpus, such as --gpus %d,%d", 8 * builder.facts->per_node, 16 * builder.facts->per_node);
+    rc = rc || add_rules(&builder) || find_held(&builder, space) ? -1 : 0;
     *section = node_mapping(arena);
     (*section)->loc = root->loc;
     if (builder.grid->count)
@@ -282,6 +279,8 @@ static int build(struct space *space, const struct node *root, const struct plan
         space->rules[i] = builder.rules.items[i];
     free(builder.axes.items);
     free(builder.rules.items);
+    free(builder.named.items);
+    free(builder.variants.items);
     return rc;
 }
 
@@ -324,6 +323,8 @@ bool space_asks_largest(const struct space *space)
 
 void space_release(struct space *space)
 {
+    for (size_t i = 0; i < space->nheld; i++)
+        free(space->held[i].found.items);
     selection_release(&space->selection);
     sweep_release(&space->sweep);
     memset(space, 0, sizeof *space);

@@ -18,18 +18,27 @@ struct plan_question {
     const char *limits;              /* "iteration_time_s=12 s,cost=0.5"; NULL: none */
 };
 
+struct space_axis { const char *path, *values, *why; };      /* for people; why NULL: a person listed the values */
+
 struct space {
     struct sweep sweep;              /* its points are the combinations; release by space_release */
     struct space_rule {
         const char *why;             /* "tensor x pipeline x context must divide the GPUs" */
         const char *expression;
+        bool of_release;             /* the software's release cannot run it, which this simulator may */
     } *rules;                        /* one for each of the sweep's constraints, in their order */
     size_t nrules;
-    struct space_axis { const char *path, *values, *why; } *axes;    /* for people; why NULL: a person listed them */
+    struct space_axis *axes;
     size_t naxes;
     const char *software;            /* that is assumed for all points, as nobody names one; NULL: none is */
     bool software_by_zero;           /* instead: the software of each ZeRO stage */
     struct search_spec asked;        /* by the scenario's own `plan`; options go before it */
+    struct space_held {              /* the keys with an `auto` that no axis has */
+        const char *path;
+        const struct node *values;   /* that `auto` would search */
+        struct { const char **items; size_t count, capacity; } found;    /* what points have, each once (bounds.h) */
+    } *held;
+    size_t nheld;
     struct goal goal;
     struct selection selection;      /* the points that no rule drops */
 };
@@ -41,6 +50,12 @@ enum { SPACE_MOST = 200000 };        /* points that remain */
  * names a planner (search_is_planner of `asked.method`), its tree is read alone. Release in either case. */
 int space_load(const struct plan_question *question, struct space *space, struct error *err);
 void space_release(struct space *space);
+
+/* Whether the text, a condition, has the path of an axis whose values follow from rules. */
+bool axes_are_ours(const struct space_axis *axes, size_t count, const char *text);
+
+/* Whether `auto` of the key would search other values than points have. */
+bool space_holds(const struct space_held *held);
 
 /* Whether the micro-batch alone is searched: then the largest that fits is asked for, and all are replayed. */
 bool space_asks_largest(const struct space *space);

@@ -7,26 +7,35 @@
 #include "scenario/scenario.h"
 #include "software/software.h"
 
+/* The named axis of that path; NULL: there is none. */
+static const struct named_axis *named_axis(const struct builder *builder, const char *path)
+{
+    for (size_t i = 0; i < builder->named.count; i++)
+        if (!strcmp(builder->named.items[i].path, path))
+            return &builder->named.items[i];
+    return NULL;
+}
+
+const char *framework_axis(const struct builder *builder)
+{
+    return named_axis(builder, "software") ? "software" : named_axis(builder, "software.like") ? "software.like" : NULL;
+}
+
 const struct node *framework_names(struct builder *builder)
 {
-    const struct node *root = builder->facts->root, *said = node_at(root, "software.like");
+    const struct node *root = builder->root, *said = node_at(root, "software.like");
     struct node *one = node_sequence(builder->arena);
+    const char *axis = framework_axis(builder);
 
-    if (has_axis(builder, "software"))
-        return node_get(builder->grid, "software");
-    if (!said && node_get(root, "software") && node_get(root, "software")->kind == NODE_SCALAR)
+    if (axis && named_axis(builder, axis)->values->kind != NODE_SCALAR)
+        return named_axis(builder, axis)->values;
+    if (axis)
+        said = named_axis(builder, axis)->values;
+    else if (!said && node_get(root, "software") && node_get(root, "software")->kind == NODE_SCALAR)
         said = node_get(root, "software");
     if (said)
         node_append(builder->arena, one, (struct node *)(uintptr_t)said);
     return one;
-}
-
-static void add_new(struct builder *builder, struct node *values, struct node *value)
-{
-    for (size_t i = 0; i < values->count; i++)
-        if (!strcmp(values->items[i]->text, value->text))
-            return;
-    node_append(builder->arena, values, value);
 }
 
 struct node *framework_values(struct builder *builder, const char *path, const char **title)

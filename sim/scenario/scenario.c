@@ -297,3 +297,26 @@ void scenario_release(struct scenario *scenario)
     arena_release(&scenario->arena);
     memset(scenario, 0, sizeof *scenario);
 }
+
+const char *scenario_value(struct arena *arena, const struct scenario *scenario, const char *path)
+{
+    const struct { const char *path; const struct table *table; const void *object; } parts[] = {
+        {"strategy", &strategy_table, &scenario->parallelism}, {"memory", &memory_table, &scenario->memory},
+        {"batch", &batch_table, &scenario->batch},
+    };
+    const char *key = strrchr(path, '.') + 1;
+    const struct node *value = NULL;
+
+    for (size_t i = 0; i < COUNT(parts) && !value; i++) {
+        const struct field *field = field_find(parts[i].table, key);
+        size_t length = strlen(parts[i].path);
+
+        if (!field || strncmp(parts[i].path, path, length) || path + length + 1 != key)
+            continue;
+        value = field_dump_key(arena, parts[i].table, parts[i].object, key);
+        if (value && value->kind == NODE_MAPPING && field->table && field->table->shorthand)
+            value = node_get(value, field->table->shorthand);
+    }
+    return value && value->kind == NODE_SEQUENCE && value->count == 1 ? node_flow(arena, value->items[0]) :
+           value ? node_flow(arena, value) : NULL;
+}

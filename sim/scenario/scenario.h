@@ -199,5 +199,8 @@ bool scenario_plans_memory(const struct scenario *scenario);
  * file lists. Not known without software, or where nobody looked it up. *lack as software_has. */
 enum software_has scenario_in_framework(struct arena *arena, const struct scenario *scenario,
                                         struct software_lack *lack);
+/* The value of a key of its strategy, memory or batch ("strategy.zero") as text, in the arena; a list of one as that one.
+ * NULL: it has none. */
+const char *scenario_value(struct arena *arena, const struct scenario *scenario, const char *path);
 
 #endif

@@ -10,7 +10,7 @@
 /* Names that say more, or less, than the key's own words. */
 static const struct { const char *key, *words; } known[] = {
     {"strategy.tensor", "TP"}, {"strategy.pipeline", "PP"}, {"strategy.data", "DP"}, {"strategy.context", "CP"},
-    {"strategy.expert", "EP"}, {"strategy.expert_tensor", "ETP"}, {"strategy.zero", "ZeRO"},
+    {"strategy.expert", "EP"}, {"strategy.expert_tensor", "ETP"}, {"strategy.zero", "ZeRO"}, {"strategy.sequence_parallel", "sequence parallelism"},
     {"batch.global", "global batch"}, {"batch.micro", "micro-batch"}, {"batch.micro_batches", "micro-batches"},
     {"memory.recompute", "activation checkpointing"}, {"rank", "place"}, {"gpus", "GPUs"}, {"mfu", "MFU"},
     {"hfu", "HFU"}, {"relative_work", "work"}, {"speedup", "speed-up"}, {"iteration_time_s", "iteration"}, {"iteration_time_s_p10", "iteration p10"},

@@ -123,17 +123,17 @@ static const char *list_text(struct arena *arena, const struct node *list)
     return text;
 }
 
-/* The reason of the first condition that holds; NULL: none does. */
-static const char *cannot(struct arena *arena, const struct node *lacks, const struct software_parts *parts)
+/* The first combination whose condition holds; NULL: none does. */
+static const struct node *cannot(struct arena *arena, const struct node *lacks, const struct software_parts *parts)
 {
+    const struct node *found = NULL;
     struct error err = {0};
-    const char *why = NULL;
 
-    for (size_t i = 0; lacks && i < lacks->count && !why; i++)
+    for (size_t i = 0; lacks && i < lacks->count && !found; i++)
         if (software_holds(arena, node_get(lacks->items[i], "if"), parts, &err) > 0)
-            why = node_get(lacks->items[i], "why")->text;
+            found = lacks->items[i];
     error_release(&err);
-    return why;
+    return found;
 }
 
 enum software_has software_has(struct arena *arena, const struct software_names *names,
@@ -142,7 +142,7 @@ enum software_has software_has(struct arena *arena, const struct software_names 
 {
     const struct node *has = names->has;
     enum software_has found = SOFTWARE_HAS;
-    const char *why;
+    const struct node *combination;
 
     for (size_t i = 0; has && i < has->count; i++) {
         const struct software_ask *ask = ask_of(asks, count, has->keys[i]);
@@ -150,11 +150,12 @@ enum software_has software_has(struct arena *arena, const struct software_names 
 
         if (!value || (ask && ask->idle) || in_list(has->items[i], value))
             continue;
-        *lack = (struct software_lack){has->keys[i], value, list_text(arena, has->items[i]), NULL};
+        *lack = (struct software_lack){has->keys[i], value, list_text(arena, has->items[i]), NULL, NULL};
         return SOFTWARE_LACKS;
     }
-    if ((why = cannot(arena, names->lacks, parts))) {
-        *lack = (struct software_lack){.why = why};
+    if ((combination = cannot(arena, names->lacks, parts))) {
+        *lack = (struct software_lack){.why = node_get(combination, "why")->text,
+                                       .condition = node_get(combination, "if")->text};
         return SOFTWARE_LACKS;
     }
     for (size_t i = 0; i < count; i++)

@@ -60,7 +60,7 @@ struct software_ask {
 enum software_has { SOFTWARE_UNKNOWN, SOFTWARE_HAS, SOFTWARE_LACKS };
 struct software_lack {
     const char *path, *value, *has;      /* has: "1f1b, interleaved"; "" where it has none */
-    const char *why;                     /* instead: values that it has, but not together */
+    const char *why, *condition;         /* instead: values that it has, but not together */
 };
 /* *lack is the first value that the release lacks; its texts stand in the arena. */
 enum software_has software_has(struct arena *arena, const struct software_names *names,

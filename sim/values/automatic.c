@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 #include "config/conf.h"
+#include "schedule/schedule.h"
 
 static void add_number(struct numbers *numbers, int value)
 {
@@ -22,12 +23,14 @@ static struct numbers divisors(int whole, int most)
     return found;
 }
 
+/* Above the heads of keys and values some releases gather them, and others refuse the degree when it is loaded. */
 static struct numbers tensor_values(const struct facts *facts)
 {
     struct numbers all = divisors(facts->per_node, facts->heads), kept = {.count = 0};
 
     for (int i = 0; i < all.count; i++)
-        if (facts->heads % all.items[i] == 0 && facts->kv_heads % all.items[i] == 0)
+        if (facts->heads % all.items[i] == 0 &&
+            (facts->kv_heads % all.items[i] == 0 || all.items[i] % facts->kv_heads == 0))
             add_number(&kept, all.items[i]);
     return kept;
 }
@@ -74,9 +77,21 @@ static struct numbers all_micro_values(const struct facts *facts)
     return micro_powers(facts, 1 << 14);
 }
 
+/* Divisors of the layers, and the numbers that schedules have where nobody says one: stages may be uneven. */
 static struct numbers chunk_values(const struct facts *facts)
 {
-    return divisors(facts->layers, 8);
+    enum { MOST_CHUNKS = 8 };
+    struct numbers found = {.count = 0};
+
+    for (int chunks = 1; chunks <= MOST_CHUNKS; chunks++) {
+        bool usual = chunks == 1 || facts->layers % chunks == 0;
+
+        for (size_t s = 0; schedule_at(s); s++)
+            usual |= schedule_at(s)->min_chunks == chunks || schedule_at(s)->usual_chunks == chunks;
+        if (usual)
+            add_number(&found, chunks);
+    }
+    return found;
 }
 
 static struct numbers context_values(const struct facts *facts)
@@ -99,11 +114,11 @@ static struct numbers zero_values(const struct facts *facts)
 
 static const struct automatic automatics[] = {
     {"strategy.tensor", tensor_values, .usual = true,
-     .why = "divides the GPUs of a node, the attention heads and the key-value heads"},
+     .why = "divides the GPUs of a node and the attention heads; divides the key-value heads, or is a multiple of them"},
     {"strategy.pipeline", pipeline_values, .usual = true, .why = "divides the layers, or is a power of two and leaves a stage 4 layers"},
     {"strategy.schedule", .words = "1f1b interleaved", .usual = true, .framework = true,
      .why = "the usual schedules; list others by name"},
-    {"strategy.chunks", chunk_values, .why = "model chunks of a rank: divides the layers, at most 8"},
+    {"strategy.chunks", chunk_values, .why = "model chunks of a rank: what schedules have if nobody says it, and divisors of the layers up to 8"},
     {"batch.micro", micro_values, .usual = true, .why = "powers of two up to 16 that divide the batch",
      .asked = all_micro_values, .asked_why = "powers of two that divide the batch"},
     {"memory.recompute", .words = "none selective full", .usual = true, .framework = true,

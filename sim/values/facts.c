@@ -28,6 +28,13 @@ static void find_cluster(struct cluster *cluster, struct facts *facts)
     if (!cluster->nodes)
         cluster_size(cluster, 1);
     facts->per_node = cluster_gpus(cluster) / cluster->nodes;
+    for (int kind = cluster_kinds(cluster); kind-- > 0;) {
+        int gpu = cluster_kind_gpu(cluster, kind);
+        const char *name = cluster_gpu_name(cluster, gpu);
+
+        if (!name || !cluster_sheet(cluster, gpu)->power)
+            facts->powerless = name ? name : "";
+    }
     for (int i = 0; i < cluster_given_parts(cluster); i++) {
         int own = cluster_node_gpus(cluster, cluster_given_part(cluster, i).first);
 

@@ -12,6 +12,8 @@ struct facts {
     int in_parts;                        /* the GPUs of a cluster that says `parts`; else 0 */
     int batch;                           /* samples an iteration; 0: not said */
     bool transformer;
+    const char *powerless;               /* the first GPU of the cluster whose file has no power, "" where the cluster names
+                                            none; NULL: all have */
 };
 
 /* Errors: of the model and of the cluster. Messages that one of them is missing begin with `who`, a command. */
