@@ -12,6 +12,7 @@
 #include "engine/program.h"
 #include "engine/replay.h"
 #include "lower/lower.h"
+#include "lower/window.h"
 #include "scenario/process_group.h"
 #include "scenario/scenario.h"
 #include "schedule/schedule.h"
@@ -48,8 +49,11 @@ static struct lowered_end lowered_end(const struct scenario *scenario)
     if (!workload_init(&workload, scenario, &found) &&
         !lower(&workload, LOWER_ITERATION, &measure, &lowered, &found)) {
         timeline_init(&timeline, &lowered.program);
-        if (!replay(ENGINE_FAST, &lowered.program, &scenario->cluster, &timeline, &found))
-            end = (struct lowered_end){timeline.makespan, lacks(&workload, &timeline)};
+        if (!replay(ENGINE_FAST, &lowered.program, &scenario->cluster, &timeline, &found)) {
+            struct window window = window_of(scenario, &timeline);
+
+            end = (struct lowered_end){window_update(&window), lacks(&workload, &timeline)};
+        }
         timeline_release(&timeline);
     }
     lowered_release(&lowered);
