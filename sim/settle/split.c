@@ -14,8 +14,6 @@
 
 #include "base/base.h"
 #include "cache/cache.h"
-#include "config/field.h"
-#include "hardware/cluster.h"
 #include "model/model.h"
 #include "scenario/scenario.h"
 #include "schedule/schedule.h"
@@ -87,7 +85,8 @@ static struct lowered_end replay_split(const struct splitting *splitting, int *l
 
     scenario.parallelism.split.items = layers;
     scenario.parallelism.split.count = (size_t)splitting->nstages;
-    return splitting->ends(&scenario);
+    scenario.batch.shares = (struct list){0};        /* were found before */
+    return splitting->ends(&scenario, NULL);
 }
 
 /* Replays the split unless its bound says that it is no better. Whether it is. */
@@ -349,23 +348,11 @@ static void search(struct arena *arena, struct splitting *splitting)
     }
 }
 
-/* Under which the cache has the split; with the GPUs of all seats, which a search for an order of parts changes. */
-static struct cache_key split_key(const struct scenario *scenario)
-{
-    struct cache_key key = {0};
-
-    field_key(&scenario_table, scenario, &key);
-    cluster_key(&scenario->cluster, &key);
-    if (scenario->layout.gpus)
-        cache_key_add(&key, scenario->layout.gpus, (size_t)scenario->layout.seats * sizeof *scenario->layout.gpus);
-    return key;
-}
-
 int *settle_split(struct arena *arena, const struct scenario *scenario, lowered_end_function *ends, struct error *err)
 {
     int nstages = plan_virtual_stages(&scenario->plan), *layers = ARENA_ARRAY(arena, int, nstages);
     struct cache *cache = scenario->arena.cache;
-    struct cache_key key = cache ? split_key(scenario) : (struct cache_key){0};
+    struct cache_key key = cache ? settle_key(scenario) : (struct cache_key){0};
     const int *known = cache ? cache_find(cache, CACHE_SPLIT, key.items, key.count) : NULL;
     struct scenario plain = *scenario;
     struct workload even = {0};
