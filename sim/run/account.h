@@ -5,6 +5,7 @@
 #define DTSIM_ACCOUNT_H
 
 #include "engine/program.h"
+#include "lower/window.h"
 #include "workload/workload.h"
 
 #define ACCOUNT_KINDS(X) \
@@ -55,11 +56,6 @@ typedef void account_visit(void *context, const struct account_step *step);
  * the rest out when the budget of `progress` (or NULL) is spent, as progress_check() tells. */
 void account_walk(const struct timeline *timeline, account_visit *visit, void *context, struct progress *progress);
 
-/* What is measured: a part of the timeline. Of a synchronous schedule that is the whole iteration, or local steps. An
- * asynchronous one is measured in its steady state: whole iterations (updates), from the end of one update of rank 0 to
- * the end of a later one, after the fill and before its last forward. Seconds are means over its updates. Bytes and
- * FLOPs are the same in every iteration, and means over `all` of the timeline. */
-struct window { double from, to; int updates, all; bool steady; };
 /* The part of [from, to] that lies in the window, an update. */
 double window_part(const struct window *window, double from, double to);
 /* Whether the bubble of the step, [from, since], is a wait for kernels of another replica; `stages`: pipeline ranks of

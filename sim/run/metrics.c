@@ -7,6 +7,7 @@
 #include "base/base.h"
 #include "energy/energy.h"
 #include "engine/program.h"
+#include "lower/window.h"
 #include "model/model.h"
 #include "precision/precision.h"
 #include "run/certainty.h"
@@ -152,38 +153,6 @@ static void add_seconds(struct metrics *metrics, const struct scenario *scenario
     free(adding.repetition);
 }
 
-/* The whole iteration; or the steady state, leaving out the first quarter of the updates that rank 0 makes before its
- * last forward. Too few of them: everything, which says that it is not steady. */
-static struct window find_window(const struct timeline *timeline, bool asynchronous, int steps)
-{
-    const struct program *program = timeline->program;
-    struct window window = {.to = timeline_length(timeline), .updates = steps, .all = steps};
-    struct { double *items; size_t count, capacity; } ends = {0};
-    double last_forward = 0;
-
-    if (!asynchronous)
-        return window;
-    for (size_t i = 0; i < program->ops.count; i++) {
-        const struct op *op = &program->ops.items[i];
-
-        if (program->lanes.items[op->lane].rank != 0)
-            continue;
-        if (op->what == WHAT_FORWARD)
-            last_forward = timeline->start[i];
-        if (op->what == WHAT_UPDATE)
-            *GROW(&ends) = timeline->end[i];
-    }
-    window.updates = window.all = (int)ends.count;
-    size_t steady = 0;
-    while (steady < ends.count && ends.items[steady] <= last_forward)
-        steady++;
-    if (steady >= 2 && ends.items[steady - 1] > ends.items[steady / 4])
-        window = (struct window){ends.items[steady / 4], ends.items[steady - 1], (int)(steady - 1 - steady / 4),
-                                 (int)ends.count, true};
-    free(ends.items);
-    return window;
-}
-
 /* s in which a rank computes. */
 static double rank_compute(const double *seconds)
 {
@@ -270,16 +239,9 @@ static void rates(struct metrics *metrics, const struct scenario *scenario)
     metrics->hfu = metrics->hardware_flops_per_gpu / peak;
 }
 
-static double window_update(const struct window *window)
-{
-    return (window->to - window->from) / window->updates;
-}
-
 double metrics_iteration_time(const struct workload *workload, const struct timeline *timeline)
 {
-    const struct scenario *scenario = workload->scenario;
-    struct window window = find_window(timeline, scenario_schedule(scenario)->asynchronous,
-                                       scenario->parallelism.local_steps);
+    struct window window = window_of(workload->scenario, timeline);
 
     return window_update(&window);
 }
@@ -295,7 +257,7 @@ double metrics_iteration_time(const struct workload *workload, const struct time
 static void read_seconds(struct metrics *metrics, const struct scenario *scenario, const struct timeline *timeline)
 {
     *metrics = (struct metrics){
-        .window = find_window(timeline, scenario_schedule(scenario)->asynchronous, scenario->parallelism.local_steps),
+        .window = window_of(scenario, timeline),
         .makespan = timeline_length(timeline), .nranks = timeline->program->ranks,
         .rank_span = NAN, NOTHING_STATED,
     };

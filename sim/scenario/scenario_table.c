@@ -24,7 +24,7 @@ static const struct field batch_fields[] = {
      .kind = FIELD_INT, .min = 1, .max = 1e6, .fallback = "1", .brief = "samples in a micro-batch"},
     {KEY(batch, shares), .kind = FIELD_INTS, .max = 1000000, .may_be_auto = true,
      .brief = "ratio of the samples of a micro-batch by replica, a number for each: [3, 5]; micro x data samples are divided "
-              "by it, and all replicas have as many micro-batches; auto: inversely to the time of a replica's slowest rank; "
+              "by it, and all replicas have as many micro-batches; auto: those that fit and with which the iteration ends first; "
               "left out: equal"},
     {KEY(batch, micro_batches), .also = "gradient_accumulation_steps",
      .kind = FIELD_INT, .min = 1, .max = 1e6,

@@ -1,6 +1,6 @@
 /* strategy.stages_on: auto: on which part of the cluster each pipeline rank is. All distinct orders are replayed in
- * which a rank, with all its replicas, is on one part. Where the split is to be found too, they are replayed with even
- * stages, and the best of them once more, each with the split that is best for it. */
+ * which a rank, with all its replicas, is on one part. Where the split or shares are to be found too, they are replayed with
+ * even stages and equal shares, and the best of them once more, each with the split and shares that are best for it. */
 #include "settle/settle_internal.h"
 
 #include <math.h>
@@ -31,7 +31,7 @@ struct ordering {
     int room[PARTS_MAX];             /* pipeline ranks that a part has GPUs for */
     size_t count, most;              /* orders that were visited; no more than that */
     int *order, *best;               /* a rank: its part */
-    struct finalist finalists[FINALISTS]; /* where splits are to be found: the best first */
+    struct finalist finalists[FINALISTS]; /* where more is to be found: the best first */
     struct lowered_end end;          /* of the best */
     bool replays;                    /* or counts only */
     lowered_end_function *ends;
@@ -55,7 +55,13 @@ static struct scenario *placed(struct arena *arena, const struct scenario *scena
     return rc ? NULL : copy;
 }
 
-/* How the iteration ends with that order; `even`: with even stages, where the split is to be found. */
+/* Whether more is to be found for each order. */
+static bool leaves_more(const struct scenario *scenario)
+{
+    return list_is_auto(&scenario->parallelism.split) || list_is_auto(&scenario->batch.shares);
+}
+
+/* How the iteration ends with that order; `even`: with even stages and equal shares, where these are to be found. */
 static struct lowered_end end_of(const struct ordering *ordering, const int *order, bool even)
 {
     struct arena arena = {0};
@@ -64,8 +70,10 @@ static struct lowered_end end_of(const struct ordering *ordering, const int *ord
 
     if (scenario && even && list_is_auto(&scenario->parallelism.split))
         scenario->parallelism.split = (struct list){0};
+    if (scenario && even && list_is_auto(&scenario->batch.shares))
+        scenario->batch.shares = (struct list){0};
     if (scenario)
-        end = ordering->ends(scenario);
+        end = ordering->ends(scenario, NULL);
     arena_release(&arena);
     return end;
 }
@@ -98,7 +106,7 @@ static int by_number(const void *a, const void *b)
     return one->number < other->number ? -1 : one->number > other->number;
 }
 
-/* The best of the finalists, each with its own split; of equal ones the one that was visited first. */
+/* The best of the finalists, each with its own split and shares; of equal ones the one that was visited first. */
 static void find_winner(struct ordering *ordering)
 {
     array_sort(ordering->finalists, FINALISTS, sizeof *ordering->finalists, by_number);
@@ -111,7 +119,7 @@ static void try_order(struct ordering *ordering)
 {
     struct lowered_end end = end_of(ordering, ordering->order, true);
 
-    if (list_is_auto(&ordering->scenario->parallelism.split))
+    if (leaves_more(ordering->scenario))
         enter_final(ordering, end);
     else
         take_better(ordering, ordering->order, end);
@@ -123,7 +131,8 @@ static void visit(struct ordering *ordering, int rank)
     if (ordering->count > ordering->most)
         return;
     if (rank == ordering->ranks) {
-        ordering->count++;
+        if (ordering->count++ == 0)      /* stays where no order can be simulated: the next step says why of this one */
+            memcpy(ordering->best, ordering->order, (size_t)ordering->ranks * sizeof *ordering->order);
         if (ordering->replays)
             try_order(ordering);
         return;
@@ -182,13 +191,12 @@ const struct scenario *settle_parts(struct arena *arena, const struct scenario *
     for (int i = 0; i < FINALISTS; i++)
         ordering.finalists[i] = (struct finalist){0, {INFINITY, INFINITY}, ARENA_ARRAY(arena, int, ranks)};
     if (cache) {
-        field_key(&scenario_table, scenario, &key);
-        cluster_key(&scenario->cluster, &key);
+        key = settle_key(scenario);
         known = cache_find(cache, CACHE_ORDER, key.items, key.count);
     }
     if (known)
         memcpy(ordering.best, known, (size_t)ranks * sizeof *known);
-    if (known || !search(&ordering, err))        /* where none can be the next step says why of the first */
+    if (known || !search(&ordering, err))
         settled = placed(arena, scenario, ordering.best);
     if (settled && cache && !known)
         cache_copy(cache, CACHE_ORDER, key.items, key.count, ordering.best, (size_t)ranks * sizeof *ordering.best);

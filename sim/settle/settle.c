@@ -1,5 +1,5 @@
-/* Settings that are found by simulating: what each replica gets of a micro-batch (batch.shares: auto), on which part of
- * the cluster each pipeline rank is (parts.c), and which layers each stage has (split.c). */
+/* Settings that are found by simulating: on which part of the cluster each pipeline rank is (parts.c), what each replica
+ * gets of a micro-batch (shares.c), and which layers each stage has (split.c). */
 #include "settle/settle.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@
 #include "engine/program.h"
 #include "engine/replay.h"
 #include "lower/lower.h"
-#include "scenario/process_group.h"
+#include "lower/window.h"
 #include "scenario/scenario.h"
 #include "schedule/schedule.h"
 #include "settle/settle_internal.h"
@@ -32,93 +32,65 @@ static double lacks(const struct workload *workload, const struct timeline *time
     return most;
 }
 
+/* s of an iteration's forwards, backwards and recomputations on each replica's slowest rank, with the exchanges within
+ * them. Replicas that one stands for take as long as it. */
+static void add_works(const struct workload *workload, const struct program *program, double *works)
+{
+    const struct parallelism *spec = &workload->scenario->parallelism;
+    int stages = workload->plan.stages, replicas = program->ranks / stages;
+    double *seconds = xcalloc((size_t)program->ranks, sizeof *seconds);
+
+    for (size_t i = 0; i < program->ops.count; i++) {
+        const struct op *op = &program->ops.items[i];
+        const struct lane *lane = &program->lanes.items[op->lane];
+
+        if (op->kind == OP_COMPUTE && lane->kind == LANE_COMPUTE && op->what < WHAT_UPDATE)
+            seconds[lane->rank] += op->amount;
+    }
+    for (int d = 0; d < spec->data; d++)
+        works[d] = 0;
+    for (int r = 0; r < scenario_replicas(workload->scenario); r++)
+        for (int p = 0; p < stages; p++) {
+            double *slowest = &works[r / spec->context];
+
+            *slowest = fmax(*slowest, seconds[(r < replicas ? r : 0) * stages + p]);
+        }
+    free(seconds);
+}
+
 /* How the scenario's iteration ends on engine fast. */
-static struct lowered_end lowered_end(const struct scenario *scenario)
+static struct lowered_end lowered_end(const struct scenario *scenario, double *works)
 {
     struct workload workload = {0};
     struct lowered lowered = {0};
     struct timeline timeline = {0};
-    struct measure measure;
+    struct measure measure = {0};
     struct error found = {0};
     struct lowered_end end = {INFINITY, INFINITY};
 
-    measure_init(&measure, ENGINE_FAST, &scenario->cluster);
-    if (scenario->arena.cache)
-        measure.cache = scenario->arena.cache;
-    if (!workload_init(&workload, scenario, &found) &&
-        !lower(&workload, LOWER_ITERATION, &measure, &lowered, &found)) {
-        timeline_init(&timeline, &lowered.program);
-        if (!replay(ENGINE_FAST, &lowered.program, &scenario->cluster, &timeline, &found))
-            end = (struct lowered_end){timeline.makespan, lacks(&workload, &timeline)};
-        timeline_release(&timeline);
+    if (!workload_init(&workload, scenario, &found)) {
+        const struct cluster *cluster = &workload.scenario->cluster;     /* a copy where more was to be found */
+
+        measure_init(&measure, ENGINE_FAST, cluster);
+        if (scenario->arena.cache)
+            measure.cache = scenario->arena.cache;
+        if (!lower(&workload, LOWER_ITERATION, &measure, &lowered, &found)) {
+            timeline_init(&timeline, &lowered.program);
+            if (!replay(ENGINE_FAST, &lowered.program, cluster, &timeline, &found)) {
+                struct window window = window_of(workload.scenario, &timeline);
+
+                end = (struct lowered_end){window_update(&window), lacks(&workload, &timeline)};
+            }
+            if (works)
+                add_works(&workload, &lowered.program, works);
+            timeline_release(&timeline);
+        }
+        measure_release(&measure);
     }
     lowered_release(&lowered);
-    measure_release(&measure);
     workload_release(&workload);
     error_release(&found);
     return end;
-}
-
-/* s of a micro-batch's forwards and backwards on a replica's slowest rank. */
-static double slowest_rank(const struct workload *workload, int replica)
-{
-    const struct plan *plan = &workload->plan;
-    double slowest = 0;
-
-    for (int p = 0; p < plan->stages; p++) {
-        const struct stage_times *times = workload_times(workload, replica, p);
-        double seconds = 0;
-
-        for (int chunk = 0; chunk < plan_chunks(plan, p); chunk++) {
-            const struct work_times *work = times[plan_virtual_stage(plan, p, chunk)].work;
-
-            seconds += work[FORWARD].seconds + work[BACKWARD].seconds + (plan->recompute ? work[RECOMPUTE].seconds : 0);
-        }
-        slowest = fmax(slowest, seconds);
-    }
-    return slowest;
-}
-
-/* Every replica needs a sample: one without takes it of the replica that has most, of equal ones the last. */
-static void give_all(int *samples, int data)
-{
-    for (int d = 0; d < data; d++) {
-        int most = 0;
-
-        for (int other = 1; other < data && samples[d] == 0; other++)
-            most = samples[other] >= samples[most] ? other : most;
-        if (samples[d] == 0) {
-            samples[most]--;
-            samples[d]++;
-        }
-    }
-}
-
-/* The scenario with the samples of each replica's micro-batches inversely to the time that its slowest rank takes for
- * batch.micro of them; in the arena. NULL: errors. */
-static const struct scenario *settle_shares(struct arena *arena, const struct scenario *scenario, struct error *err)
-{
-    int data = scenario->parallelism.data, context = scenario->parallelism.context;
-    struct scenario *copy = ARENA_ARRAY(arena, struct scenario, 1), equal = *scenario;
-    double *weights = ARENA_ARRAY(arena, double, data);
-    struct workload workload;
-    int *samples, rc;
-
-    *copy = *scenario;
-    equal.batch.shares = (struct list){0};
-    rc = settle_time(&workload, &equal, err);
-    for (int r = 0; !rc && r < data * context; r++)
-        weights[r / context] = fmax(weights[r / context], slowest_rank(&workload, r));
-    workload_release(&workload);
-    if (rc)
-        return NULL;
-    for (int d = 0; d < data; d++)
-        weights[d] = weights[d] > 0 ? 1 / weights[d] : 1;
-    copy->batch.samples = samples = scenario_share(arena, scenario, weights);
-    if (samples)
-        give_all(samples, data);
-    copy->uneven = scenario_uneven(copy);
-    return copy;
 }
 
 int settle_time(struct workload *workload, const struct scenario *scenario, struct error *err)
@@ -129,8 +101,8 @@ int settle_time(struct workload *workload, const struct scenario *scenario, stru
     if (scenario->parallelism.stages_on == STAGES_ON_AUTO && !scenario->layout.gpus &&
         !(workload->scenario = settle_parts(&workload->arena, scenario, lowered_end, err)))
         return -1;
-    if (list_is_auto(&scenario->batch.shares) && !scenario->batch.samples &&
-        !(workload->scenario = settle_shares(&workload->arena, workload->scenario, err)))
+    if (list_is_auto(&scenario->batch.shares) &&
+        !(workload->scenario = settle_shares(&workload->arena, workload->scenario, lowered_end, err)))
         return -1;
     if (list_is_auto(&scenario->parallelism.split) &&
         !(layers = settle_split(&workload->arena, workload->scenario, lowered_end, err)))

@@ -2,12 +2,15 @@
 #ifndef DTSIM_SETTLE_INTERNAL_H
 #define DTSIM_SETTLE_INTERNAL_H
 
+#include "cache/cache.h"
 #include "workload/workload.h"
 
 /* How an iteration ends: s until all is done, and B that a GPU lacks at its peak, 0: all fit; INFINITY both: it cannot
  * be. */
 struct lowered_end { double seconds, lacks; };
-typedef struct lowered_end lowered_end_function(const struct scenario *scenario);
+/* `works`, unless it is NULL: s of an iteration's works on the slowest rank of each replica (of `data`), with the exchanges
+ * within them; left alone where it cannot be. */
+typedef struct lowered_end lowered_end_function(const struct scenario *scenario, double *works);
 /* Whether the first is the better: it lacks less memory or, where both fit, ends sooner. */
 static inline bool lowered_better(struct lowered_end one, struct lowered_end other)
 {
@@ -20,8 +23,16 @@ static inline bool lowered_better(struct lowered_end one, struct lowered_end oth
  * order. NULL: errors: no order, or too many. */
 const struct scenario *settle_parts(struct arena *arena, const struct scenario *scenario, lowered_end_function *ends,
                                     struct error *err);
+/* The scenario with the samples of each replica's micro-batches with which the iteration ends first; in the arena. NULL:
+ * errors, those of settle_split. */
+const struct scenario *settle_shares(struct arena *arena, const struct scenario *scenario, lowered_end_function *ends,
+                                     struct error *err);
 /* The layers of each virtual stage with which the iteration ends first, of the splits that fit into the GPUs' memory; where
  * none does, of the splits that lack least. In the arena. NULL: errors, the same as workload_build's. */
 int *settle_split(struct arena *arena, const struct scenario *scenario, lowered_end_function *ends, struct error *err);
+
+/* Under which the cache has what was found for the scenario: also by the GPUs of all seats and the samples of replicas,
+ * which may have been found before. free(items). */
+struct cache_key settle_key(const struct scenario *scenario);
 
 #endif

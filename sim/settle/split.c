@@ -14,14 +14,14 @@
 
 #include "base/base.h"
 #include "cache/cache.h"
-#include "config/field.h"
-#include "hardware/cluster.h"
+#include "model/model.h"
 #include "scenario/scenario.h"
 #include "schedule/schedule.h"
 #include "workload/workload.h"
 
 enum { SPLITS_ALL = 3000, REPLAYS_LEAST = 24, REPLAYS_MOST = 400 };
-#define OPERATIONS_MOST 2e6 /* that all replays of a search have, about */
+#define OPERATIONS_MOST 2e6 /* that all replays of a search have, about, */
+#define SHORT_MOST 8e6       /* and where there are few splits of which none has fitted so far */
 
 struct splitting {
     const struct scenario *scenario;
@@ -33,6 +33,7 @@ struct splitting {
                                                     forwards, whole backwards, and the least that the next stage waits for */
     const double *extra[3];                      /* the same of a stage's layers outside its blocks */
     bool bounded;
+    bool halves;                                 /* some backwards are in halves, and weights may come after the last input */
     size_t replays, most;
     int *best; /* of the splits that were replayed, and how it ended */
     struct lowered_end end;
@@ -45,6 +46,9 @@ static double sum_of(const struct splitting *splitting, int which, const int *be
     return sums[begins[stage + 1]] - sums[begins[stage]] + splitting->extra[which][stage];
 }
 
+/* A rank does nothing before the forwards of a micro-batch on the stages before its first one. From then on it does its
+ * works of all micro-batches. The last backward that it sends on comes after all its forwards and all that it sends, and
+ * goes back through the stages before. Where backwards are in halves, those for weights may come after that. */
 static double bound_of(const struct splitting *splitting, const int *layers)
 {
     const struct plan *plan = &splitting->even->plan;
@@ -58,16 +62,17 @@ static double bound_of(const struct splitting *splitting, const int *layers)
         drains[s + 1] = drains[s] + sum_of(splitting, 2, begins, s);
     }
     for (int rank = 0; splitting->bounded && rank < plan->stages; rank++) {
-        double works = 0;
+        double all = 0, sent = 0;
         int first = splitting->nstages;
 
         for (int c = 0; c < plan_chunks(plan, rank); c++) {
             int s = plan_virtual_stage(plan, rank, c);
 
             first = s < first ? s : first;
-            works += sum_of(splitting, 0, begins, s) + sum_of(splitting, 1, begins, s);
+            all += sum_of(splitting, 0, begins, s) + sum_of(splitting, 1, begins, s);
+            sent += sum_of(splitting, 0, begins, s) + sum_of(splitting, splitting->halves ? 2 : 1, begins, s);
         }
-        most = fmax(most, fills[first] + plan->micro_batches * works + drains[first]);
+        most = fmax(most, fills[first] + fmax(plan->micro_batches * all, plan->micro_batches * sent + drains[first]));
     }
     free(begins);
     free(fills);
@@ -80,7 +85,8 @@ static struct lowered_end replay_split(const struct splitting *splitting, int *l
 
     scenario.parallelism.split.items = layers;
     scenario.parallelism.split.count = (size_t)splitting->nstages;
-    return splitting->ends(&scenario);
+    scenario.batch.shares = (struct list){0};        /* were found before */
+    return splitting->ends(&scenario, NULL);
 }
 
 /* Replays the split unless its bound says that it is no better. Whether it is. */
@@ -148,8 +154,8 @@ static void add_splits(const struct splitting *splitting, struct arena *arena, i
         add_splits(splitting, arena, layers, stage + 1, left - layers[stage], trials);
 }
 
-/* Ends early where none fits. */
-static void try_all(struct splitting *splitting)
+/* Ends after `most` replays where none fits. */
+static void try_all(struct splitting *splitting, size_t most)
 {
     struct arena arena = {0};
     struct trials trials = {0};
@@ -157,7 +163,7 @@ static void try_all(struct splitting *splitting)
 
     add_splits(splitting, &arena, layers, 0, splitting->blocks, &trials);
     sort_trials(&trials);
-    for (size_t i = 0; i < trials.count && (splitting->end.lacks <= 0 || splitting->replays < splitting->most); i++)
+    for (size_t i = 0; i < trials.count && (splitting->end.lacks <= 0 || splitting->replays < most); i++)
         try_split(splitting, trials.items[i].layers, trials.items[i].bound);
     free(trials.items);
     arena_release(&arena);
@@ -233,48 +239,57 @@ static int count_splits(const struct splitting *splitting)
     return count > SPLITS_ALL ? SPLITS_ALL + 1 : (int)count;
 }
 
-/* The times on the GPUs of a stage, of its fastest replica: with these a bound holds. */
-static const struct stage_times *stage_gpus(const struct workload *workload, int s)
+/* s of a layer's forward, whole backward, and the least of it that the stage before waits for. */
+enum { LAYER_WORKS = 3 };
+static void layer_seconds(const struct work_times *work, double seconds[LAYER_WORKS])
 {
-    const struct stage_times *fastest = NULL;
-    int rank = plan_rank(&workload->plan, 0, s, 0, NULL);
+    double backward = work[BACKWARD].seconds, input = work[BACKWARD_INPUT].seconds;
 
-    if (!workload->scenario->layout.mixed && !workload->scenario->batch.samples)
-        return ordinary_times(workload);
-    for (int r = 0; r < workload_timed_replicas(workload); r++) {
-        const struct stage_times *own = workload_times(workload, r, rank);
-
-        if (!fastest || own[s].work[FORWARD].seconds < fastest[s].work[FORWARD].seconds)
-            fastest = own;
-    }
-    return fastest;
+    seconds[0] = work[FORWARD].seconds;
+    seconds[1] = input > 0 ? fmin(backward, input + work[BACKWARD_WEIGHT].seconds) : backward;
+    seconds[2] = input > 0 ? fmin(backward, input) : 0;
 }
 
-/* The seconds of blocks on the GPUs of one stage, and of its layers outside blocks, from the times of even stages. */
+/* The same of the layer of stage `s` on the GPUs of the rank, each the least of all replicas: with these a bound holds. */
+static void least_seconds(const struct workload *workload, int rank, int s, size_t slice, double seconds[LAYER_WORKS])
+{
+    bool alike = !workload->scenario->layout.mixed && !workload->scenario->batch.samples;      /* but for stragglers */
+    const struct stage_times *times = alike ? ordinary_times(workload) : workload_times(workload, 0, rank);
+
+    layer_seconds(times[s].slices[slice].work, seconds);
+    for (int r = 1; !alike && r < workload_timed_replicas(workload); r++) {
+        double own[LAYER_WORKS];
+
+        layer_seconds(workload_times(workload, r, rank)[s].slices[slice].work, own);
+        for (int i = 0; i < LAYER_WORKS; i++)
+            seconds[i] = fmin(seconds[i], own[i]);
+    }
+}
+
+/* The seconds of blocks on the GPUs of one stage, and of its layers outside blocks, from the times of even stages. Blocks
+ * of multi-token prediction stay on the last stage whatever the split is. */
 static void find_stage_seconds(const struct splitting *splitting, int of, double *const *sums, double *const *extra)
 {
-    const struct stage_times *on = stage_gpus(splitting->even, of);
-    int block = 0;
+    int block = 0, rank = plan_rank(&splitting->even->plan, 0, of, 0, NULL);
 
     for (int s = 0; s < splitting->nstages; s++) {
         const struct stage *stage = &splitting->even->stages[s];
 
         for (size_t k = stage->nslices; k-- > 0;) {
-            const struct work_times *work = slice_times(stage, &on[s], &stage->slices[k])->work;
-            double backward = work[BACKWARD].seconds, input = work[BACKWARD_INPUT].seconds;
-            double halves = input + work[BACKWARD_WEIGHT].seconds;
-            double own[] = {work[FORWARD].seconds, input > 0 ? fmin(backward, halves) : backward,
-                            input > 0 ? fmin(backward, input) : 0};
+            bool moves = stage->slices[k].layer->role == LAYER_BLOCK;
+            double own[LAYER_WORKS];
 
-            for (int i = 0; i < 3; i++) {
-                if (stage->slices[k].block)
+            least_seconds(splitting->even, rank, s, k, own);
+            for (int i = 0; i < LAYER_WORKS; i++) {
+                if (moves)
                     sums[i][block + 1] = sums[i][block] + own[i];
                 else if (s == of)
                     extra[i][s] += own[i];
             }
-            block += stage->slices[k].block;
+            block += moves;
         }
     }
+    BUG_IF(block != splitting->blocks);
 }
 
 static void find_seconds(struct arena *arena, struct splitting *splitting)
@@ -293,6 +308,15 @@ static void find_seconds(struct arena *arena, struct splitting *splitting)
     }
 }
 
+static bool has_halves(const struct workload *workload)
+{
+    for (int rank = 0; rank < workload->plan.stages; rank++)
+        for (size_t i = 0; i < workload->rows[rank].count; i++)
+            if (workload->rows[rank].items[i].kind == BACKWARD_INPUT)
+                return true;
+    return false;
+}
+
 static void search(struct arena *arena, struct splitting *splitting)
 {
     const struct plan *plan = &splitting->even->plan;
@@ -309,37 +333,26 @@ static void search(struct arena *arena, struct splitting *splitting)
     splitting->least = least;
     splitting->most = (size_t)fmin(REPLAYS_MOST, fmax(REPLAYS_LEAST, OPERATIONS_MOST / operations));
     splitting->bounded = !scenario_schedule(splitting->scenario)->asynchronous && plan_directions(plan) == 1 &&
-                         !plan_shares(plan) && plan_slices(plan) == 1;
+                         !plan_shares(plan) && plan_slices(plan) == 1 && splitting->scenario->parallelism.local_steps == 1;
+    splitting->halves = has_halves(splitting->even);
     find_seconds(arena, splitting);
     if (splitting->nstages == 1)
         memcpy(splitting->best, layers, sizeof *layers);
     else if (count_splits(splitting) <= SPLITS_ALL && count_splits(splitting) * operations < 100 * OPERATIONS_MOST)
-        try_all(splitting);
+        try_all(splitting, (size_t)fmax((double)splitting->most, SHORT_MOST / operations));
     else
         try_moves(splitting, layers);
     if (splitting->nstages > 1 && splitting->end.lacks > 0) {        /* not one of the lowest bounds fits */
-        splitting->most *= 2;
+        splitting->most += splitting->replays;
         try_moves(splitting, layers);
     }
-}
-
-/* Under which the cache has the split; with the GPUs of all seats, which a search for an order of parts changes. */
-static struct cache_key split_key(const struct scenario *scenario)
-{
-    struct cache_key key = {0};
-
-    field_key(&scenario_table, scenario, &key);
-    cluster_key(&scenario->cluster, &key);
-    if (scenario->layout.gpus)
-        cache_key_add(&key, scenario->layout.gpus, (size_t)scenario->layout.seats * sizeof *scenario->layout.gpus);
-    return key;
 }
 
 int *settle_split(struct arena *arena, const struct scenario *scenario, lowered_end_function *ends, struct error *err)
 {
     int nstages = plan_virtual_stages(&scenario->plan), *layers = ARENA_ARRAY(arena, int, nstages);
     struct cache *cache = scenario->arena.cache;
-    struct cache_key key = cache ? split_key(scenario) : (struct cache_key){0};
+    struct cache_key key = cache ? settle_key(scenario) : (struct cache_key){0};
     const int *known = cache ? cache_find(cache, CACHE_SPLIT, key.items, key.count) : NULL;
     struct scenario plain = *scenario;
     struct workload even = {0};

@@ -38,8 +38,8 @@ static const struct rule rules[] = {
     {"sim/collective/", NULL, " base/ cache/ topology/torus.h hardware/cluster.h engine/ collective/ strategies/collectives/list.h ", NULL},
     {"sim/schedule/", NULL, " base/ cache/ config/field.h schedule/ strategies/list.h ", NULL},
     {"sim/run/metric", NULL, " base/ precision/precision.h model/model.h engine/program.h schedule/schedule.h evidence/anchor.h "
-     "scenario/scenario.h stage/memory.h workload/workload.h lower/lower.h energy/energy.h run/account.h run/metrics.h "
-     "run/certainty.h ", " kernels/ "},
+     "scenario/scenario.h stage/memory.h workload/workload.h lower/lower.h lower/window.h energy/energy.h run/account.h "
+     "run/metrics.h run/certainty.h ", " kernels/ "},
     {"sim/calibrate/fit", NULL, " base/ calibrate/fit.h ", NULL},
 };
 
