@@ -55,7 +55,8 @@ struct exchanges {
     struct exchanges_used used;
     int lockstep;                    /* size of a lockstep group: consecutive replicas that exchange in their works */
     bool within;                     /* works have exchanges within */
-    struct exchange_cost (*costs)[MEASURED_COUNT];   /* a program rank and chunk */
+    int hidings;                     /* the most hidings of a stage (stage.h) */
+    struct exchange_cost (*costs)[MEASURED_COUNT];   /* a program rank, chunk and hiding */
     struct buckets *buckets;         /* a virtual stage; empty where no gradients are summed by buckets */
     struct members **members;        /* a virtual stage and kind of group: members_of */
     struct members **tied;           /* a sum of tied gradients: members_tied */
@@ -83,9 +84,11 @@ static inline const struct gpu_class *exchanges_class(const struct exchanges *ex
     return exchanges->whole ? workload_class(exchanges->workload, program_rank / exchanges->plan->stages,
                                              program_rank % exchanges->plan->stages) : exchanges->workload->classes;
 }
+/* The costs under the chunk's first hiding. They are followed by those under its other ones, MEASURED_COUNT each: only
+ * the seconds of exchanges that overlap with a layer's kernels differ there. */
 static inline struct exchange_cost *costs_of(const struct exchanges *exchanges, int program_rank, int chunk)
 {
-    return exchanges->costs[program_rank * exchanges->plan->chunks + chunk];
+    return exchanges->costs[(size_t)(program_rank * exchanges->plan->chunks + chunk) * (size_t)exchanges->hidings];
 }
 /* Whether two pipeline ranks have unequal degrees. */
 static inline bool ranks_differ(const struct exchanges *exchanges, int rank, int other)
@@ -128,7 +131,7 @@ bool is_shared(const struct exchanges *exchanges, int stage);
 int tensor_costs(struct exchanges *exchanges, int rank, const struct stage *stage, int *gpus, struct exchange_cost *costs);
 /* The parts of these costs of EXCHANGE_PIECES and EXCHANGE_OVERLAPPED, among n GPUs: seconds that the kernels of
  * column-parallel products do not hide. */
-void column_costs(const struct parallelism *spec, const struct stage_times *times, int n, struct exchange_cost *costs);
+void column_costs(const struct parallelism *spec, const struct hiding *hiding, int n, struct exchange_cost *costs);
 
 /* members.c: those who hold the same. */
 /* All members that hold a virtual stage: in each replica one rank, or all sharers, in both directions. They are sorted

@@ -46,11 +46,12 @@ void exchanges_print(const struct exchanges *exchanges, FILE *out)
                 print_sum(exchanges, stage, b, leg->collective, leg->bytes, out);
             }
     fputs("# exchanges within works, of one layer\n# replica.rank  chunk  what\n", out);
-    for (int i = 0; i < exchanges->alike.replicas * stages * chunks; i++)
+    for (int k = 0; k < exchanges->alike.replicas * stages * chunks * exchanges->hidings; k++)
         for (int kind = 0; kind < MEASURED_COUNT; kind++) {
-            const struct exchange_cost *cost = &exchanges->costs[i][kind];
+            int i = k / exchanges->hidings, h = k % exchanges->hidings;
+            const struct exchange_cost *cost = &exchanges->costs[k][kind], *first = &exchanges->costs[k - h][kind];
 
-            if (cost->bytes_sent > 0)
+            if (cost->bytes_sent > 0 && (h == 0 || cost->seconds < first->seconds || cost->seconds > first->seconds))
                 fprintf(out, "%4d.%-4d %4d  %s: %.10g s, sends %.0f B\n", i / chunks / stages, i / chunks % stages, i % chunks,
                         exchanged_names[kind], cost->seconds, cost->bytes_sent);
         }

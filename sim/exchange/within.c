@@ -9,6 +9,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/base.h"
 #include "collective/collective.h"
@@ -79,7 +80,7 @@ static struct exchange_cost column_cost(const struct exchange_cost *both, double
     };
 }
 
-void column_costs(const struct parallelism *spec, const struct stage_times *times, int n, struct exchange_cost *costs)
+void column_costs(const struct parallelism *spec, const struct hiding *hiding, int n, struct exchange_cost *costs)
 {
     const struct exchange_cost both = costs[EXCHANGE_TENSOR];
     double gather = spec->sequence_parallel ? costs[EXCHANGE_GATHER].seconds : 0;
@@ -88,10 +89,10 @@ void column_costs(const struct parallelism *spec, const struct stage_times *time
     for (int c = 0; c < COLUMN_COUNT; c++) {
         if (spec->overlap_tensor)
             costs[EXCHANGE_OVERLAPPED + c] =
-                column_cost(&both, column_overlapped(&exchange, &times->columns[c]));
+                column_cost(&both, column_overlapped(&exchange, &hiding->columns[c]));
         if (spec->overlap_products)
             costs[EXCHANGE_PIECES + c] =
-                column_cost(&both, column_pieces(&exchange, &times->columns[c]));
+                column_cost(&both, column_pieces(&exchange, &hiding->columns[c]));
     }
 }
 
@@ -260,13 +261,13 @@ static int attention_cost(const struct group_member *member, const struct stage 
 }
 
 /* Of attention block by block. */
-static void step_costs(const struct exchanges *exchanges, const struct stage *stage, const struct stage_times *times,
+static void step_costs(const struct exchanges *exchanges, const struct stage *stage, const struct hiding *hiding,
                        struct exchange_cost *costs)
 {
     const struct parallelism *spec = &exchanges->scenario->parallelism;
     struct exchange_cost *forward = &costs[EXCHANGE_ATTENTION], *backward = &costs[EXCHANGE_ATTENTION_BACKWARD];
     struct exchange_cost one = costs[EXCHANGE_PASS];
-    struct context_steps steps = context_steps_of(exchanges->scenario, times);
+    struct context_steps steps = context_steps_of(exchanges->scenario, hiding);
     double n = steps.n, bytes = stage->bytes[EXCHANGE_ATTENTION];
     double both = costs[EXCHANGE_PASS_BOTH].vector / n;      /* B that a GPU passes on: gradients alone, or both */
 
@@ -323,18 +324,38 @@ static int measure_chunk(const struct group_member *member, int chunk)
     return 0;
 }
 
-/* Of exchanges that overlap with kernels: the part that the rank's own kernels do not hide. */
+/* Of exchanges that overlap with kernels: the part that the kernels of the same layer do not hide, on the rank's own
+ * GPUs. */
 static void expose_chunk(const struct exchanges *exchanges, int prank, int chunk)
 {
     const struct parallelism *spec = &exchanges->scenario->parallelism;
     const struct gpu_class *class = exchanges_class(exchanges, prank);
     int rank = prank % exchanges->plan->stages, stage = plan_virtual_stage(exchanges->plan, rank, chunk);
     int tensor = scenario_tensor(exchanges->scenario, rank);
+    struct exchange_cost *all = costs_of(exchanges, prank, chunk);
 
-    if (has_steps(spec))
-        step_costs(exchanges, &class->stages[stage], &class->times[stage], costs_of(exchanges, prank, chunk));
-    if (tensor > 1)
-        column_costs(spec, &class->times[stage], tensor, costs_of(exchanges, prank, chunk));
+    for (int h = exchanges->hidings - 1; h >= 0; h--) {
+        const struct hiding *hiding = &class->times[stage].hidings[h];
+        struct exchange_cost *costs = all + h * MEASURED_COUNT;
+
+        memmove(costs, all, MEASURED_COUNT * sizeof *costs);     /* the first ones are exposed last */
+        if (has_steps(spec))
+            step_costs(exchanges, &class->stages[stage], hiding, costs);
+        if (tensor > 1)
+            column_costs(spec, hiding, tensor, costs);
+    }
+}
+
+/* The most hidings of a stage of any class. */
+static int most_hidings(const struct exchanges *exchanges)
+{
+    const struct workload *workload = exchanges->workload;
+    int most = 1;
+
+    for (size_t c = 0; c < workload->nclasses; c++)
+        for (int s = 0; s < plan_virtual_stages(exchanges->plan); s++)
+            most = (int)fmax(most, workload->classes[c].times[s].nhidings);
+    return most;
 }
 
 int within_measure(struct exchanges *exchanges)
@@ -347,7 +368,9 @@ int within_measure(struct exchanges *exchanges)
     for (enum exchange i = 0; i < EXCHANGE_COUNT; i++)
         most = (int)fmax(most, group_members(&scenario->groups.of[exchange_groups[i]]));
     exchanges->within = most > 1;
-    exchanges->costs = arena_alloc(exchanges->arena, (size_t)(ranks * plan->chunks) * sizeof *exchanges->costs);
+    exchanges->hidings = most_hidings(exchanges);
+    exchanges->costs = arena_alloc(exchanges->arena, (size_t)(ranks * plan->chunks) * (size_t)exchanges->hidings *
+                                                     sizeof *exchanges->costs);
     gpus = xcalloc((size_t)scenario_gpus(scenario) + (size_t)most, sizeof *gpus);
     for (int i = 0; most > 1 && i < ranks; i++) {
         struct group_member member = {exchanges, i / stages, i % stages, gpus, marked};

@@ -114,7 +114,8 @@ static void allocate(struct lowering *lowering)
         };
     lowering->chunk_states = ARENA_ARRAY(arena, struct chunk_state, chunk_states);
     for (int i = 0; i < chunk_states; i++) {
-        lowering->chunk_states[i].exchanges = lowering->exchanges.costs[i];
+        lowering->chunk_states[i].exchanges =
+            costs_of(&lowering->exchanges, i / lowering->plan->chunks, i % lowering->plan->chunks);
         lowering->chunk_states[i].complete = lowering->chunk_states[i].updated = NO_OP;
     }
     for (int up = 0; up < 2; up++)

@@ -40,11 +40,18 @@ void count_exchanges(const struct lowering *lowering, const struct place *here, 
     chunk_state->gathered += counts->hidden_gathers * exchanges[EXCHANGE_GATHER].bytes_sent;
 }
 
-/* Seconds of all runs of one exchange in the work. */
-static double exchange_seconds(const struct place *here, const struct work_counts *counts, int exchange)
+/* Seconds of all runs of one exchange in the work. Each layer's kernels hide the layer's own exchanges. */
+static double exchange_seconds(const struct lowering *lowering, const struct place *here,
+                               const struct work_counts *counts, int exchange)
 {
-    return counts->exchanges[exchange] * here->chunk_state->exchanges[exchange].seconds *
-           (exchange == EXCHANGE_DISPATCH ? 1 - here->hidden : 1);
+    const struct exchange_cost *cost = &here->chunk_state->exchanges[exchange];
+    double seconds = 0;
+
+    if (exchange == EXCHANGE_MATRICES)           /* of no layer */
+        return counts->exchanges[exchange] * cost->seconds;
+    for (int h = 0; h < lowering->exchanges.hidings; h++)
+        seconds += counts->hidden[h][exchange] * cost[h * MEASURED_COUNT].seconds;
+    return seconds * (exchange == EXCHANGE_DISPATCH ? 1 - here->hidden : 1);
 }
 
 /* Seconds of the work's hidden gathers that its kernels do not hide. These gathers overlap with all kernels of the
@@ -77,7 +84,7 @@ static double exposed_share(const struct lowering *lowering, const struct place 
     double all = exposed_gathers(here, cost);
 
     for (int i = 0; i < EXCHANGE_COUNT; i++)
-        all += overlaps(lowering, i) ? exchange_seconds(here, &cost->counts, i) : 0;
+        all += overlaps(lowering, i) ? exchange_seconds(lowering, here, &cost->counts, i) : 0;
     return all > cost->times.starved ? 1 - cost->times.starved / all : 0;
 }
 
@@ -93,7 +100,7 @@ static void exchange_within(const struct lowering *lowering, const struct place 
         if (!cost->counts.exchanges[i])
             continue;
         add_communication(op, exchange_peers[i],
-                          exchange_seconds(here, &cost->counts, i) * (overlaps(lowering, i) ? share : 1));
+                          exchange_seconds(lowering, here, &cost->counts, i) * (overlaps(lowering, i) ? share : 1));
         op->compute.sent += cost->counts.exchanges[i] * exchanges[i].bytes_sent;
         op->compute.vector += cost->counts.exchanges[i] * exchanges[i].vector;
     }

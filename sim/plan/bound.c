@@ -92,13 +92,13 @@ static const struct tensor_group *tensor_group(struct bounding *bounding, int ra
 
 /* What the tensor group's exchanges add to works on such GPUs. */
 static void expose_tensor(const struct bounding *bounding, const struct tensor_group *group,
-                          const struct stage_times *times, double *exposed)
+                          const struct hiding *hiding, double *exposed)
 {
     const struct parallelism *spec = &bounding->workload->scenario->parallelism;
     struct exchange_cost costs[MEASURED_COUNT];
 
     memcpy(costs, group->costs, sizeof costs);
-    column_costs(spec, times, spec->tensor, costs);
+    column_costs(spec, hiding, spec->tensor, costs);
     for (int i = 0; i < EXCHANGE_COUNT; i++)
         exposed[i] = costs[i].seconds;
 }
@@ -124,7 +124,7 @@ static double hop_byte(struct bounding *bounding, const struct process_group *gr
 /* What the exchanges of keys and values add to works, of a ring through several nodes: all its blocks pass from node to
  * node. */
 static void expose_context(struct bounding *bounding, int rank, const struct stage *stage,
-                           const struct stage_times *times, double *exposed)
+                           const struct hiding *hiding, double *exposed)
 {
     const struct scenario *scenario = bounding->workload->scenario;
     const struct parallelism *spec = &scenario->parallelism;
@@ -132,7 +132,7 @@ static void expose_context(struct bounding *bounding, int rank, const struct sta
     bool passes = spec->context_attention != CONTEXT_ALL_GATHER && scenario_ulysses(spec) < spec->context;
     double byte = passes && ring->size > 1 ? hop_byte(bounding, ring, rank) : 0;
     double bytes = stage->bytes[EXCHANGE_ATTENTION];
-    struct context_steps steps = context_steps_of(scenario, times);
+    struct context_steps steps = context_steps_of(scenario, hiding);
 
     steps.pass = byte * bytes;
     steps.next = byte * context_next_bytes(scenario, bytes);
@@ -156,19 +156,22 @@ static void stage_seconds(struct bounding *bounding, int rank, int virtual_stage
     bool exchanges = bounding->measure && bounding->measure->engine != ENGINE_IDEAL;
     const struct tensor_group *group = bounding->measure && bounding->workload->scenario->parallelism.tensor > 1 ?
                                        tensor_group(bounding, rank, stage) : NULL;
-    double exposed[EXCHANGE_COUNT] = {0};
+    double exposed[HIDINGS_MAX][EXCHANGE_COUNT] = {{0}};
 
-    if (group)
-        expose_tensor(bounding, group, times, exposed);
-    if (exchanges && bounding->workload->scenario->parallelism.context > 1)
-        expose_context(bounding, rank, stage, times, exposed);
+    for (int h = 0; h < times->nhidings; h++) {
+        if (group)
+            expose_tensor(bounding, group, &times->hidings[h], exposed[h]);
+        if (exchanges && bounding->workload->scenario->parallelism.context > 1)
+            expose_context(bounding, rank, stage, &times->hidings[h], exposed[h]);
+    }
     for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
-        const int *counts = stage->work[kind].exchanges;
+        const struct work_counts *counts = &stage->work[kind];
         double others = 0;
 
         seconds[kind] = times->work[kind].seconds;
-        for (int i = 0; i < EXCHANGE_COUNT; i++)
-            *(is_plain(i) ? &seconds[kind] : &others) += counts[i] * exposed[i];
+        for (int h = 0; h < times->nhidings; h++)
+            for (int i = 0; i < EXCHANGE_COUNT; i++)
+                *(is_plain(i) ? &seconds[kind] : &others) += counts->hidden[h][i] * exposed[h][i];
         seconds[kind] += fmax(0, others - times->work[kind].starved);
     }
 }

@@ -27,7 +27,8 @@ static double estimate(const struct scenario *scenario, const struct collective 
 
 /* Estimated costs of exchanges. */
 struct estimates {
-    double exchange[EXCHANGE_COUNT];     /* s of one exchange of each kind */
+    double exchange[EXCHANGE_COUNT];     /* s of one exchange of each kind; of EXCHANGE_ATTENTION before kernels hide it */
+    double hidden;               /* share of a layer's attention that hides its EXCHANGE_ATTENTION */
     int gathers, scatters;       /* the replicas among which a backward gathers weights and scatters gradients, layer by
                                   * layer; 1: it does not */
     int *gpus;
@@ -59,13 +60,13 @@ static void estimate_tensor(const struct scenario *scenario, const struct stage 
 
 /* Exchanges among neighbouring replicas: tokens that are dispatched, and keys and values, which overlap with the
  * kernels of attention. */
-static void estimate_replicas(const struct scenario *scenario, const struct stage *stage,
-                              const struct stage_times *times, int rank, struct estimates *estimates)
+static void estimate_replicas(const struct scenario *scenario, const struct stage *stage, int rank,
+                              struct estimates *estimates)
 {
     const struct parallelism *spec = &scenario->parallelism;
     enum group_kind keys = spec->context_attention == CONTEXT_HYBRID ? GROUP_RING : GROUP_CONTEXT;
     int n = scenario->groups.of[keys].size, heads = scenario_ulysses(spec);
-    double bytes = stage->bytes[EXCHANGE_ATTENTION] * n, attention = times->attention[0];
+    double bytes = stage->bytes[EXCHANGE_ATTENTION] * n;
     const struct process_group *experts = &scenario->groups.of[exchange_groups[EXCHANGE_DISPATCH]];
     const struct recipe *recipe = &scenario->recipe;
     int *gpus = estimates->gpus;
@@ -78,9 +79,7 @@ static void estimate_replicas(const struct scenario *scenario, const struct stag
     group_gpus(scenario, &scenario->groups.of[keys], 0, 0, rank, gpus);
     estimates->exchange[EXCHANGE_ATTENTION] =
         estimate(scenario, collective_usual(COLLECTIVE_ALL_GATHER, false), gpus, n, bytes);
-    if (spec->context_attention != CONTEXT_ALL_GATHER)
-        estimates->exchange[EXCHANGE_ATTENTION] =
-            fmax(0, estimates->exchange[EXCHANGE_ATTENTION] - attention * (n - 1) / n);
+    estimates->hidden = spec->context_attention == CONTEXT_ALL_GATHER ? 0 : (n - 1.0) / n;
     group_gpus(scenario, &scenario->groups.of[GROUP_DATA], 0, 0, rank, gpus);
     estimates->exchange[EXCHANGE_HEADS] =
         2 * estimate(scenario, collective_usual(COLLECTIVE_ALL_TO_ALL, false), gpus, heads,
@@ -123,7 +122,7 @@ struct chain_layer *stage_chain(struct arena *arena, const struct scenario *scen
     struct estimates estimates = {.gpus = xcalloc(most, sizeof *estimates.gpus)};
 
     estimate_tensor(&seen, stage, rank, &estimates);
-    estimate_replicas(&seen, stage, times, rank, &estimates);
+    estimate_replicas(&seen, stage, rank, &estimates);
     for (size_t l = 0; l < stage->nslices; l++) {
         const struct slice *slice = stage_layer(stage, l);
         const struct slice_times *own = slice_times(stage, times, slice);
@@ -143,8 +142,12 @@ struct chain_layer *stage_chain(struct arena *arena, const struct scenario *scen
         };
         if (scenario_offloads(scenario, OFFLOAD_TENSORS))
             list_tensors(arena, slice->layer, &layers[l]);
-        for (int i = 0; i < EXCHANGE_COUNT; i++)
-            layers[l].exchange += slice->work[forward].exchanges[i] * estimates.exchange[i];
+        for (int i = 0; i < EXCHANGE_COUNT; i++) {
+            double attention = i == EXCHANGE_ATTENTION ? times->hidings[slice->hiding].attention[0] : 0;
+
+            layers[l].exchange += slice->work[forward].exchanges[i] *
+                                  fmax(0, estimates.exchange[i] - attention * estimates.hidden);
+        }
     }
     free(estimates.gpus);
     return layers;

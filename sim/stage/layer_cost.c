@@ -76,18 +76,19 @@ static void cost_layer(const struct scenario *scenario, const struct kernel_cost
     };
     cost->backward = cost->input;
     work_cost_add(&cost->backward, &cost->weight);
-    exchanges_cut(&cost->forward.counts, cost->columns, spec, costs, layer);
+    exchanges_cut(&cost->forward.counts, cost->hiding.columns, spec, costs, layer);
     cost->recompute = scenario->memory.recompute.early_stop ? stopped(spec, costs, layer, cost->forward) :
                                                               cost->forward;
-    exchanges_overlap(&cost->backward.counts, cost->columns, spec, costs, layer);
+    exchanges_overlap(&cost->backward.counts, cost->hiding.columns, spec, costs, layer);
     if (layer->timed) {
         cost->backward.times.seconds = layer->given_backward / costs->speed;
         cost->recompute.times.seconds = layer->given_recompute / costs->speed;
     }
     stage_add_core(&cost->core, costs, layer, PHASE_FORWARD);
     exchanges_add_core(&cost->core.counts, spec, layer);
-    for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++)
-        cost->attention[phase] = stage_core_seconds(costs, layer, (enum phase)phase);
+    for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT && cost->core.counts.exchanges[EXCHANGE_ATTENTION];
+         phase++)
+        cost->hiding.attention[phase] = stage_core_seconds(costs, layer, (enum phase)phase);
 }
 
 /* Layers of one block are copies of it, with the same kernels. */

@@ -9,8 +9,7 @@ struct layer_cost {
     struct work_cost backward;      /* in one piece: exchanges may overlap with products */
     struct work_cost recompute;     /* the forward in a recomputation */
     struct work_cost core;          /* the part of the backward that selective recomputation adds */
-    double attention[2];             /* s of the core of attention, forward and backward */
-    struct stage_columns columns[COLUMN_COUNT];
+    struct hiding hiding;            /* attention: where the layer exchanges keys and values */
 };
 
 /* A network has many layers, and most of them are alike: the last different ones are kept. */

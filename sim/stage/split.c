@@ -195,21 +195,6 @@ static bool boundary_divided(const struct parallelism *spec)
     return spec->sequence_parallel || spec->scatter_gather;
 }
 
-/* All layers that take part in an exchange exchange the same number of bytes. */
-static void add_exchange_sizes(struct stage *stage, const struct layer *layer)
-{
-    const double bytes[EXCHANGE_COUNT] = {
-        [EXCHANGE_TENSOR] = layer->all_reduce_bytes, [EXCHANGE_ROWS] = layer->row_all_reduce_bytes,
-        [EXCHANGE_DISPATCH] = layer->dispatch_bytes, [EXCHANGE_ATTENTION] = layer->key_value_bytes,
-        [EXCHANGE_ATTENTION_BACKWARD] = layer->key_value_bytes, [EXCHANGE_HEADS] = layer->head_bytes,
-        [EXCHANGE_QKV] = layer->qkv_bytes,
-    };
-
-    for (int i = 0; i < EXCHANGE_COUNT; i++)
-        stage->bytes[i] = fmax(stage->bytes[i], bytes[i]);
-    stage->delivered = fmax(stage->delivered, layer->delivered_bytes);
-}
-
 /* Whether a plan may choose to recompute the core of the layer's attention alone. */
 static bool chooses_core(const struct scenario *scenario, const struct layer *layer)
 {
@@ -228,20 +213,18 @@ static void add_cost(struct stage *stage, struct stage_times *times, const struc
         [RECOMPUTE] = slice->recompute ? &cost->recompute : NULL,
     };
 
+    slice->hiding = hiding_add(times, &cost->hiding);
     for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
         if (works[kind]) {
-            slice->work[kind] = works[kind]->counts;
+            slice->work[kind] = counts_hidden(works[kind]->counts, slice->hiding);
             layer_times->work[kind] = works[kind]->times;
-            work_counts_add(&stage->work[kind], &works[kind]->counts);
+            work_counts_add(&stage->work[kind], &slice->work[kind]);
             work_times_add(&times->work[kind], &works[kind]->times);
         }
     if (chooses_core(scenario, layer)) {
-        slice->selective.core = cost->core.counts;
+        slice->selective.core = counts_hidden(cost->core.counts, slice->hiding);
         layer_times->core = cost->core.times;
     }
-    for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++)
-        times->attention[phase] = fmax(times->attention[phase], cost->attention[phase]);
-    columns_add(times->columns, &scenario->parallelism, layer, cost->columns);
 }
 
 static void add_layer(struct stage *stage, const struct scenario *scenario, const struct layer *layer,
@@ -275,7 +258,7 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
         stage->trained.of[class] += slice->trained.of[class];
     stage->frozen += layer->frozen, stage->packed += layer->packed;
     stage_peaks_add(peaks, stage, scenario, layer);
-    add_exchange_sizes(stage, layer);
+    exchange_sizes_add(stage, layer);
     stage->boundary = layer->boundary / (boundary_divided(spec) ? spec->tensor : 1);
 }
 

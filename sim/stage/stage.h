@@ -30,10 +30,15 @@ enum exchange {
 extern const enum group_kind exchange_groups[EXCHANGE_COUNT];
 extern const enum peers exchange_peers[EXCHANGE_COUNT];
 
+/* The most kinds of layers whose kernels hide exchanges in times of their own: blocks have a window or not, and experts or
+ * not. */
+enum { HIDINGS_MAX = 4 };
+
 /* How many exchanges and FLOP one kind of work on one stage has, for one micro-batch, on each GPU of the tensor group.
  * They do not depend on the GPU. */
 struct work_counts {
     int exchanges[EXCHANGE_COUNT];   /* the number of each */
+    int hidden[HIDINGS_MAX][EXCHANGE_COUNT];     /* the same, by what hides them (stage_times.hidings) */
     int hidden_gathers;      /* all-gathers that overlap with kernels; for bytes (EXCHANGE_OVERLAPPED has their time) */
     double flop;             /* FLOP of matrix products and fused attention, as kernel_whole_flop counts them */
 };
@@ -72,6 +77,7 @@ struct slice {
     double frozen;           /* parameters that are not trained */
     double input, activation;    /* B of its input, and of all tensors that its backward needs */
     struct workspace workspace;
+    int hiding;              /* what hides its exchanges (stage_times.hidings) */
     bool block;              /* it is one of the model's blocks */
     bool recompute;          /* it may be recomputed; under recompute: full it is */
     /* Where a plan chooses selective recomputation by layer: B that the backward needs, and the part of the core of
@@ -93,7 +99,8 @@ struct stage {
     size_t nslices;
     int layers;              /* of the model's blocks; 0 where stages are given */
     double delivered;                /* B of the rows that a dispatch brings to the GPU, its own included */
-    double bytes[EXCHANGE_COUNT];    /* B of each exchange; for the context group B of this GPU's keys and values */
+    double bytes[EXCHANGE_COUNT];    /* B of each exchange, in all layers that have it; for the context group B of this
+                                        GPU's keys and values */
     double parameters;       /* trained elements on each GPU, before ZeRO divides them */
     struct by_class trained; /* `parameters` by class */
     double frozen, packed;   /* elements that are not trained (LoRA), and how many more they are (struct layer) */
@@ -128,17 +135,21 @@ struct slice_times {
     struct work_times work[WORK_KIND_COUNT];
     struct work_times core;  /* of slice.selective.core; 0 s: none */
 };
+/* The kernels of a layer that hide its exchanges, on a GPU of one class. */
+struct hiding {
+    double attention[2];     /* s of its attention, forward and backward; the context group's exchange overlaps with it */
+    struct stage_columns {
+        double input, weight;    /* s of the backward's products for inputs and for weights */
+        struct pieces gathering, scattering, returning;      /* if products are cut: the column-parallel one, the
+                                row-parallel one after it, and the latter's backward for its input */
+    } columns[COLUMN_COUNT]; /* by column-parallel product */
+};
 /* The times of a virtual stage's works on GPUs of one class. */
 struct stage_times {
     struct work_times work[WORK_KIND_COUNT];
     struct slice_times *slices;      /* of the layers, as in stage.slices */
-    double attention[2];     /* s of one layer's attention on a GPU, forward and backward; the context group's exchange
-                                overlaps with it */
-    struct stage_columns {
-        double input, weight;    /* s of the backward's products for inputs and for weights; the least of all layers */
-        struct pieces gathering, scattering, returning;      /* if products are cut: the column-parallel one, the
-                                row-parallel one after it, and the latter's backward for its input */
-    } columns[COLUMN_COUNT]; /* by column-parallel product */
+    struct hiding hidings[HIDINGS_MAX];  /* of layers that differ; the number of them: */
+    int nhidings;
     struct work_times recomputed;    /* what the stage's plan recomputes in a backward; 0 without a plan */
     struct work_times update;        /* the optimizer's update */
     double averaging;        /* s to copy averaged weights, with local steps */

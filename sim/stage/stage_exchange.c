@@ -1,7 +1,9 @@
 #include "stage/stage_exchange.h"
 
 #include <math.h>
+#include <string.h>
 
+#include "base/base.h"
 #include "hardware/gpu.h"
 #include "kernels/contention.h"
 #include "kernels/costs.h"
@@ -36,6 +38,9 @@ void work_counts_add(struct work_counts *sum, const struct work_counts *more)
 {
     for (int i = 0; i < EXCHANGE_COUNT; i++)
         sum->exchanges[i] += more->exchanges[i];
+    for (int h = 0; h < HIDINGS_MAX; h++)
+        for (int i = 0; i < EXCHANGE_COUNT; i++)
+            sum->hidden[h][i] += more->hidden[h][i];
     sum->hidden_gathers += more->hidden_gathers;
     sum->flop += more->flop;
 }
@@ -193,25 +198,64 @@ void exchanges_overlap(struct work_counts *backward, struct stage_columns *colum
     }
 }
 
-static double least(double before, double seconds)
+static void add_size(double *bytes, double own)
 {
-    return before > 0 ? fmin(before, seconds) : seconds;
+    BUG_IF(*bytes > 0 && own > 0 && (*bytes < own || *bytes > own));
+    *bytes = fmax(*bytes, own);
 }
 
-void columns_add(struct stage_columns *stage, const struct parallelism *spec, const struct layer *layer,
-                 const struct stage_columns *own)
+void exchange_sizes_add(struct stage *stage, const struct layer *layer)
 {
-    for (int c = 0; c < COLUMN_COUNT; c++) {
-        if (spec->overlap_products && layer->behind[c]) {
-            stage[c].gathering = own[c].gathering;
-            stage[c].scattering = own[c].scattering;
-            stage[c].returning = own[c].returning;
-        }
-        if (spec->overlap_tensor && layer->columns[c]) {
-            stage[c].input = least(stage[c].input, own[c].input);
-            stage[c].weight = least(stage[c].weight, own[c].weight);
-        }
+    const double bytes[EXCHANGE_COUNT] = {
+        [EXCHANGE_TENSOR] = layer->all_reduce_bytes, [EXCHANGE_ROWS] = layer->row_all_reduce_bytes,
+        [EXCHANGE_DISPATCH] = layer->dispatch_bytes, [EXCHANGE_ATTENTION] = layer->key_value_bytes,
+        [EXCHANGE_ATTENTION_BACKWARD] = layer->key_value_bytes, [EXCHANGE_HEADS] = layer->head_bytes,
+        [EXCHANGE_QKV] = layer->qkv_bytes,
+    };
+
+    for (int i = 0; i < EXCHANGE_COUNT; i++)
+        add_size(&stage->bytes[i], bytes[i]);
+    add_size(&stage->delivered, layer->delivered_bytes);
+}
+
+struct work_counts counts_hidden(struct work_counts counts, int hiding)
+{
+    memcpy(counts.hidden[hiding], counts.exchanges, sizeof counts.exchanges);
+    return counts;
+}
+
+/* Whether two layers' times of one kind are equal, or one of them has none: all its `n` times are 0. */
+static bool agree(const double *a, const double *b, size_t n)
+{
+    bool equal = true, none[2] = {true, true};
+
+    for (size_t i = 0; i < n; i++) {
+        equal &= !(a[i] < b[i] || a[i] > b[i]);
+        none[0] &= !(a[i] > 0);
+        none[1] &= !(b[i] > 0);
     }
+    return equal || none[0] || none[1];
+}
+
+int hiding_add(struct stage_times *times, const struct hiding *own)
+{
+    enum { COLUMN_TIMES = sizeof(struct stage_columns) / sizeof(double) };
+    int h = 0;
+
+    for (bool fits = false; h < times->nhidings; h++) {
+        fits = agree(times->hidings[h].attention, own->attention, COUNT(own->attention));
+        for (int c = 0; c < COLUMN_COUNT; c++)
+            fits &= agree(&times->hidings[h].columns[c].input, &own->columns[c].input, COLUMN_TIMES);
+        if (fits)
+            break;
+    }
+    BUG_IF(h == HIDINGS_MAX);
+    if (h == times->nhidings)
+        times->nhidings++;
+    for (size_t i = 0; i < sizeof *own / sizeof(double); i++)
+        if (((const double *)own)[i] > 0)
+            ((double *)&times->hidings[h])[i] = ((const double *)own)[i];
+    return h;
 }
 
 static void add_traffic(struct stage_times *times, struct slice_times *slice, enum work_kind kind, struct cost cost)
@@ -283,14 +327,14 @@ double context_next_bytes(const struct scenario *scenario, double bytes)
     return scenario->parallelism.context_blocks ? gradients : 2 * bytes;
 }
 
-struct context_steps context_steps_of(const struct scenario *scenario, const struct stage_times *times)
+struct context_steps context_steps_of(const struct scenario *scenario, const struct hiding *hiding)
 {
     const struct parallelism *spec = &scenario->parallelism;
     int n = scenario->groups.of[context_ring(spec)].size;
 
     return (struct context_steps){
         .n = n, .gathered = spec->context_attention == CONTEXT_ALL_GATHER, .apart = spec->context_blocks,
-        .waits = !spec->overlap_context, .forward = times->attention[0] / n, .backward = times->attention[1] / n,
+        .waits = !spec->overlap_context, .forward = hiding->attention[0] / n, .backward = hiding->attention[1] / n,
     };
 }
 

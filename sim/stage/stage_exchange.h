@@ -20,9 +20,14 @@ void exchanges_cut(struct work_counts *forward, struct stage_columns *columns, c
  * times. */
 void exchanges_overlap(struct work_counts *backward, struct stage_columns *columns, const struct parallelism *spec,
                        const struct kernel_costs *costs, const struct layer *layer);
-/* Adds what these two set for a layer to the columns of its stage. */
-void columns_add(struct stage_columns *stage, const struct parallelism *spec, const struct layer *layer,
-                 const struct stage_columns *own);
+/* Adds the sizes of a layer's exchanges to its stage. All layers of a model that take part in an exchange exchange the same
+ * number of bytes. */
+void exchange_sizes_add(struct stage *stage, const struct layer *layer);
+/* A layer's counts, all of whose exchanges one hiding hides. */
+struct work_counts counts_hidden(struct work_counts counts, int hiding);
+/* Adds what hides a layer's exchanges to the hidings of its stage, unless these have it already; returns its index there.
+ * Layers share a hiding whose times are equal, or of which one has none: it has no exchange that these would hide. */
+int hiding_add(struct stage_times *times, const struct hiding *own);
 /* Adds the memory traffic of DeepSpeed's gathered boundaries (runtime/utils.py, PartitionedTensor.full): a buffer is
  * cleared; PyTorch's all_gather into a list of tensors gathers into another buffer, and copies it into the list
  * (ProcessGroupNCCL.cpp); the result is cloned. A forward does so once, for its input; a backward twice, for its output
@@ -67,7 +72,7 @@ struct context_steps {
 };
 /* Without `pass` and `next`. Under the zigzag split all steps attend to equally many keys, so each step takes 1/n of the
  * attention. */
-struct context_steps context_steps_of(const struct scenario *scenario, const struct stage_times *times);
+struct context_steps context_steps_of(const struct scenario *scenario, const struct hiding *hiding);
 /* The seconds of exchanges that kernels do not hide. Ring attention (Liu et al. 2023, section 3): in each of n steps a GPU
  * attends to one block of keys and values, and the block goes on to the next GPU, n - 1 times. In the backward the
  * gradients of a block follow it a step later: the first step passes the block, the last step its gradients, all other

@@ -84,7 +84,7 @@ static void tensor_overlap(void **state)
             run_tensor(&again, "1f1b", width, sequence_parallel, ", overlap_tensor: true", "simgrid");
             each = communication(&apart, WHAT_FORWARD) / (2 * LAYERS + 1);
             for (int c = 0; c <= COLUMN_MLP; c++) {
-                const struct stage_columns *column = &ordinary_times(&overlapped.workload)[0].columns[c];
+                const struct stage_columns *column = &ordinary_times(&overlapped.workload)[0].hidings[0].columns[c];
                 double weight = column->weight, input = column->input;
 
                 assert_true(weight > 0 && input > 0);
@@ -176,9 +176,9 @@ static void cut_products(void **state)
         run_tensor(&again, "1f1b", width, true, ", overlap_products: true", "simgrid");
         forward = each = communication(&whole, WHAT_FORWARD) / (2 * LAYERS + 1);
         for (int c = 0; c <= COLUMN_MLP; c++) {
-            struct pieces gathering = ordinary_times(&cut.workload)[0].columns[c].gathering;
-            struct pieces scattering = ordinary_times(&cut.workload)[0].columns[c].scattering;
-            struct pieces returning = ordinary_times(&cut.workload)[0].columns[c].returning;
+            struct pieces gathering = ordinary_times(&cut.workload)[0].hidings[0].columns[c].gathering;
+            struct pieces scattering = ordinary_times(&cut.workload)[0].hidings[0].columns[c].scattering;
+            struct pieces returning = ordinary_times(&cut.workload)[0].hidings[0].columns[c].returning;
 
             assert_true(gathering.piece < gathering.whole && 8 * gathering.piece > gathering.whole);
             forward += LAYERS * (ring_of_pieces(each / 2, gathering, 8) - gathering.whole +

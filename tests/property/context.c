@@ -24,7 +24,7 @@ static void exposed(void **state)
 
                 run_context(&simulated, &p, gathers ? "all-gather" : "ring", "ideal", "", 1);
                 double one = p.latency + block / bandwidth, both = p.latency + 2 * block / bandwidth;
-                const double *attention = ordinary_times(&simulated.workload)[0].attention;
+                const double *attention = ordinary_times(&simulated.workload)[0].hidings[0].attention;
                 double step[2] = {attention[0] / n, attention[1] / n};
                 assert_true(step[0] > 0 && step[1] > 0);
                 forward = gathers ? (n - 1) * one : (n - 1) * positive(one - step[0]);
@@ -66,7 +66,7 @@ static void exchanges_heads(void **state)
                      "simulation: {engine: ideal}\nbatch: {micro_batches: 1}\n", LAYERS, H, HEADS, SEQUENCE, bandwidth,
                      shapes[i].context, n == 1 ? "context_attention: all-to-all" : more);
             for (int phase = 0; phase < 2; phase++)
-                step[phase] = ordinary_times(&simulated.workload)[0].attention[phase] / n;
+                step[phase] = ordinary_times(&simulated.workload)[0].hidings[0].attention[phase] / n;
             expect_near("forward", communication(&simulated, WHAT_FORWARD),
                         LAYERS * (heads + (n - 1) * positive(one - step[0])), simulated.text);
             expect_near("backward", communication(&simulated, WHAT_BACKWARD),
@@ -105,7 +105,7 @@ static void block_by_block(void **state)
                          "simulation: {engine: ideal}\nbatch: {micro_batches: 1}\n", LAYERS, H, HEADS, SEQUENCE,
                          bandwidth, n, gathers ? "all-gather" : "ring", waits ? "false" : "true");
                 for (int phase = 0; phase < 2; phase++)
-                    step[phase] = waits ? 0 : ordinary_times(&simulated.workload)[0].attention[phase] / n;
+                    step[phase] = waits ? 0 : ordinary_times(&simulated.workload)[0].hidings[0].attention[phase] / n;
                 forward = (gathers ? 1 : n - 1) * positive(pass - step[0]);
                 backward = positive(pass - step[1]) + next;
                 backward += gathers ? (n - 1) * positive(next - step[1])
