@@ -15,8 +15,9 @@ static const struct result_key keys[] = {
     {"cost_basis_s.*.other_gpu", "measured on the GPU of the data sheet, scaled to what the scenario changes of it"},
     {"cost_basis_s.*.data_sheet", "the GPU's roofline"},
     {"communication_breakdown_bytes_per_gpu.*", "communication_bytes_per_gpu by what is sent"},
-    {"link_bytes.*.payload_bytes", "over all links of a class (nvlink, pcie or inside, nic, uplink, host)"},
-    {"link_bytes.*.wire_bytes", "the same with what protocols add"},
+    {"link_bytes.*.payload_bytes", "over all links of a class (nvlink, pcie or inside, nic, uplink, host); of reductions "
+                                   "in a switch what ports really carry"},
+    {"link_bytes.*.wire_bytes", "the same with the flags of protocols: LL 2 x, LL128 128/120, others 1"},
     {"memory_breakdown_bytes.*", "peak_memory_bytes by kind"},
     {"memory_limit_bytes", "what a GPU may hold; null: not known"},
     {"window_s", "[from, to]: the part of the simulated time that all means are over"},
@@ -94,7 +95,7 @@ static const struct result_key keys[] = {
     {"links.tsv: class", "of link_bytes"},
     {"links.tsv: payload_bytes", "over the link, an iteration"},
     {"links.tsv: wire_bytes", "the same with what protocols add"},
-    {"links.tsv: busy", "share of the iteration that its full rate would need"},
+    {"links.tsv: busy", "share of the iteration that its full rate needs for wire_bytes"},
     {"links.tsv: replicas", "for how many the row stands"},
 };
 
