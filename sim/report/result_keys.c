@@ -29,8 +29,10 @@ static const struct result_key keys[] = {
     {"steady_state.from_s", "begin of the window"},
     {"steady_state.to_s", "its end"},
     {"steady_state.updates", "in the window"},
-    {"model_flop", "of the whole model, an iteration; null where times are given"},
-    {"hardware_flop", "the same and all that is recomputed; scores that a mask hides count in both"},
+    {"model_flop", "what the mathematics of the whole model needs, an iteration, whatever the software: min(sequence, window "
+                   "or chunk) keys a query, a causal mask takes none off; null where times are given"},
+    {"hardware_flop", "what the kernels compute: also what is recomputed, and scores beyond a window where attention is not "
+                      "fused; scores that a causal mask hides count in both"},
     {"gpus", "of the scenario"},
     {"cost", "of the iteration, $: iteration_time_s x gpus x price; null: the scenario says no price"},
     {"gpu_hours", "of the iteration: iteration_time_s x gpus / 3600"},
