@@ -87,10 +87,12 @@ struct fabric {
 
 /* Factors on a message's latency and on the bytes that the port, or the NIC, carries; and `fill`, the B that it carries
  * before the message's first. `through`: B that a rank's port carries for each B that the rank sends to other nodes,
- * where the network is to hide the work of the ports, but goes no faster than they do; 0: it need not wait for them. */
+ * where the network is to hide the work of the ports, but goes no faster than they do; 0: it need not wait for them.
+ * `crosses`: B that a port really carries for each B of a message inside a node, hidden or not. */
 struct stand_in {
     struct { double latency, bytes, fill; } inside, between;
     double through;
+    double crosses;
 };
 
 /* Which protocol costs of the communication library (communication.h) a collective has, on a cluster with a profile. */
@@ -245,8 +247,8 @@ double collective_cost(const struct collective_call *call);
 /* How the chosen collective's messages differ from transfers without a library; for collective_lower. */
 struct tuning {
     double launch;                   /* s, before a member's first message */
-    bool buffered;                   /* as struct op_transfer's: the library's buffers hold several messages */
-    struct extra_pair { double delay, overhead; } inside, between;   /* as struct op_transfer's */
+    struct op_transfer inside, between;      /* transfers in a node and to another, but for their ends; buffered: the
+                                                library's buffers hold several messages */
 };
 /* `chosen`: the call with the choice's algorithm and channels; `protocol`: the choice's. */
 struct tuning collective_tuning(const struct collective_call *chosen, int protocol);

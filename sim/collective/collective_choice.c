@@ -48,17 +48,6 @@ static double ends_share(const struct protocol_cost *cost, const struct collecti
     return messages / (messages + ends);
 }
 
-/* A rank of a ring through nodes handles its messages one after another: it waits for the data and for a free buffer,
- * copies, and tells its neighbour. So each message takes cost.step and the time of its bytes, a small one a part of the
- * step; if the network takes longer, only the network's time counts. Returns the bandwidth in B/s at which messages
- * then go; `each`: B of one message, on all channels together. */
-static double stepped(const struct protocol_cost *cost, enum collective_op op, double bandwidth, double each)
-{
-    double step = op == COLLECTIVE_ALL_REDUCE ? cost->all_reduce_step : cost->step;
-
-    return isnan(step) || each <= 0 ? bandwidth : each / (step * fmin(1, each / cost->step_bytes) + each / bandwidth);
-}
-
 /* `tuned`: as the library's tuning estimates, which does not know the links' latency (NCCL, src/graph/tuning.cc). */
 static struct rates rates_of(const struct collective_call *call, const struct protocol_cost *cost, bool tuned)
 {
@@ -85,7 +74,7 @@ static struct rates rates_of(const struct collective_call *call, const struct pr
     else
         rates.network_most = fmin(fmin(INFINITY, cost->network_most), call->channels * cost->nic_most);
     if (nodes && collective->ring && !tuned)
-        rates.inside.bandwidth = stepped(cost, collective->op, fmin(rates.inside.bandwidth, rates.network_most),
+        rates.inside.bandwidth = rate_in_steps(cost, collective->op, fmin(rates.inside.bandwidth, rates.network_most),
                                          call->bytes / group->n);
     rates.network = (struct hop){fmax(rates.network.latency, factor * network_latency(cost, call->bytes)),
                                  cluster_payload_share(group->cluster, group->kinds, cost->network_share) *
@@ -205,6 +194,7 @@ static struct rates switched(const struct collective_call *call, const struct pr
     if (stand_in.through > 0)        /* topology.share: the part of a NIC's bandwidth that a member has */
         rates.network.bandwidth = fmin(rates.network.bandwidth,
                                        rates.inside.bandwidth / stand_in.through / call->group->topology.share);
+    rates.stands = stand_in.crosses - 1;
     stand_in_for(&rates.inside, stand_in.inside.latency, stand_in.inside.bytes, stand_in.inside.fill);
     stand_in_for(&rates.network, stand_in.between.latency, stand_in.between.bytes, stand_in.between.fill);
     return rates;
@@ -371,9 +361,10 @@ double collective_cost(const struct collective_call *call)
     return call->collective->write_messages ? choose_protocol(*call, &supposed).seconds : collective_choose(call).seconds;
 }
 
-static struct extra_pair pair_of(struct extra extra)
+static struct op_transfer transfer_of(struct extra extra, int protocol)
 {
-    return (struct extra_pair){extra.delay, extra.overhead};
+    return (struct op_transfer){.delay = extra.delay, .overhead = extra.overhead, .buffered = true,
+                                .protocol = protocol_bytes((enum protocol)protocol)};
 }
 
 struct tuning collective_tuning(const struct collective_call *chosen, int protocol)
@@ -389,16 +380,18 @@ struct tuning collective_tuning(const struct collective_call *chosen, int protoc
         return tuning;
     find_cost(chosen->collective, group->communication, protocol, chosen->group, &cost);
     rates = profile_rates(chosen, &cost);
-    tuning.buffered = true;
     tuning.launch = group->n > 1 ? rates.launch : 0;
-    if (topology->most > 1)
-        tuning.inside = pair_of(extra_cost(slowest->inside_latency, slowest->inside, rates.inside.latency,
-                                      fmin(rates.inside.bandwidth, rates.network_most)));
+    tuning.inside = tuning.between = (struct op_transfer){.buffered = true};
+    if (topology->most > 1) {
+        tuning.inside = transfer_of(extra_cost(slowest->inside_latency, slowest->inside, rates.inside.latency,
+                                               fmin(rates.inside.bandwidth, rates.network_most)), protocol);
+        tuning.inside.stands = rates.stands;
+    }
     if (topology->nodes) {
         int used = chosen->channels < topology->fewest_nics ? chosen->channels : topology->fewest_nics;
 
-        tuning.between = pair_of(extra_cost(slowest->network_latency, slowest->network, rates.network.latency,
-                                       fmin(rates.network.bandwidth, rates.network_most / used)));
+        tuning.between = transfer_of(extra_cost(slowest->network_latency, slowest->network, rates.network.latency,
+                                                fmin(rates.network.bandwidth, rates.network_most / used)), protocol);
     }
     return tuning;
 }

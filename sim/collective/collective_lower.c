@@ -82,11 +82,9 @@ static uint32_t lower_message(struct lowering *lowering, int lane, int src, int 
 
     op.kind = OP_TRANSFER;
     op.lane = lowering->lanes[src * lowering->stride + lane];
+    op.transfer = inside ? tuning->inside : tuning->between;
     op.transfer.src = (uint32_t)lowering->group->gpus[src];
     op.transfer.dst = (uint32_t)lowering->group->gpus[dst];
-    op.transfer.delay = inside ? tuning->inside.delay : tuning->between.delay;
-    op.transfer.buffered = tuning->buffered;
-    op.transfer.overhead = inside ? tuning->inside.overhead : tuning->between.overhead;
     op.amount = bytes;
     return program_add(lowering->program, op, lowering->deps.items, lowering->deps.count);
 }

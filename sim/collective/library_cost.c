@@ -2,6 +2,13 @@
 
 #include <math.h>
 
+double rate_in_steps(const struct protocol_cost *cost, enum collective_op op, double bandwidth, double each)
+{
+    double step = op == COLLECTIVE_ALL_REDUCE ? cost->all_reduce_step : cost->step;
+
+    return isnan(step) || each <= 0 ? bandwidth : each / (step * fmin(1, each / cost->step_bytes) + each / bandwidth);
+}
+
 void rates_in_rounds(const struct protocol_cost *cost, double share, int channels, struct rates *rates)
 {
     double latency = rates->network.latency, each = share / channels;

@@ -11,8 +11,14 @@ struct rates {
     double launch;                   /* s */
     struct hop inside, network;      /* of one GPU's port, of one NIC; all channels together */
     double network_most;             /* B/s of all channels */
+    double stands;                   /* as struct op_transfer's, inside a node */
 };
 
+/* A rank of a ring through nodes handles its messages one after another: it waits for the data and for a free buffer,
+ * copies, and tells its neighbour. So each message takes cost.step and the time of its bytes, a small one a part of the
+ * step; if the network takes longer, only the network's time counts. Returns the bandwidth in B/s at which messages
+ * then go; `each`: B of one message, on all channels together. */
+double rate_in_steps(const struct protocol_cost *cost, enum collective_op op, double bandwidth, double each);
 /* A ring in rounds: a rank sends a chunk of its share, and the next chunk when one has arrived. It passes a chunk on
  * while it arrives, slice by slice (NCCL, src/collectives/device/primitives.h). So a step takes as long as the chunk on
  * the wire, or as its first slice with the latency, whichever is more. Idle time because of latency counts as bytes on

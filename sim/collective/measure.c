@@ -161,7 +161,7 @@ static void merge_pairs(struct pairs *pairs)
     pairs->count = kept + 1;
 }
 
-/* The bytes that each rank sends to each other rank on a channel, for the whole collective. */
+/* The bytes of the messages from each rank to each other rank on a channel, for the whole collective. */
 static struct pairs pairs_of_ranks(const struct collective *used, struct task task)
 {
     struct messages messages = {0};
@@ -189,33 +189,29 @@ static struct pairs pairs_of_ranks(const struct collective *used, struct task ta
     return pairs;
 }
 
-/* The pairs of the whole collective, where a part of it stands for all. The bytes of protocols on a link depend on
- * whether a pair is within a node. */
+/* What a transfer's bytes are on its links. */
+static struct pair pair_of(int src, int dst, double amount, const struct op_transfer *transfer)
+{
+    return (struct pair){src, dst, payload_bytes(amount, transfer), wire_bytes(amount, transfer)};
+}
+
+/* The pairs of the whole collective, where a part of it stands for all. */
 static void unfold_pairs(struct measurement *wanted)
 {
     struct collective_call call = collective_chosen(*wanted->call, wanted->result.used, wanted->result.channels);
+    struct tuning tuning = collective_tuning(&call, wanted->result.protocol);
     const struct placed_group *group = call.group;
     int *order = xcalloc((size_t)group->n, sizeof *order);
-    double overhead[2] = {0};
     struct pairs whole = {0}, ranks = pairs_of_ranks(call.collective, collective_task(&call));
 
-    for (size_t i = 0; i < wanted->pairs.count; i++) {
-        const struct pair *pair = &wanted->pairs.items[i];
-
-        if (pair->payload > 0)
-            overhead[cluster_within_node(group->cluster, (int[]){pair->src, pair->dst}, 2)] =
-                pair->wire / pair->payload;
-    }
     for (int c = 0; c < call.channels; c++) {
         collective_order(&call, c, order);
         for (size_t i = 0; i < ranks.count; i++) {
             const struct pair *pair = &ranks.items[i];
             int ends[] = {group->gpus[order[pair->src]], group->gpus[order[pair->dst]]};
+            bool inside = cluster_within_node(group->cluster, ends, 2);
 
-            *GROW(&whole) = (struct pair){
-                ends[0], ends[1], pair->payload,
-                pair->payload * overhead[cluster_within_node(group->cluster, ends, 2)],
-            };
+            *GROW(&whole) = pair_of(ends[0], ends[1], pair->payload, inside ? &tuning.inside : &tuning.between);
         }
     }
     free(order);
@@ -273,9 +269,8 @@ static int run(struct measure *measure, struct measurement *wanted, const struct
             const struct op_transfer *transfer = &op_traits(&program, op)->transfer;
 
             if (measure->counts)
-                *GROW(&wanted->pairs) = (struct pair){(int)transfer->src, (int)transfer->dst, op->amount,
-                                                      wire_bytes(op->amount, transfer)};
-            bytes += op->amount;
+                *GROW(&wanted->pairs) = pair_of((int)transfer->src, (int)transfer->dst, op->amount, transfer);
+            bytes += payload_bytes(op->amount, transfer);
             messages++;
         }
     }

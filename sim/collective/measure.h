@@ -20,7 +20,7 @@ struct measured {
     int index, first;        /* index in measure->counted, -1: pairs are not counted; first GPU of the first group */
 };
 
-/* B that a GPU sends to another one in a measured collective; `wire`: B that links carry for them. */
+/* B that a GPU sends to another one in a measured collective; `wire`: with what the protocol adds. */
 struct pair { int src, dst; double payload, wire; };
 struct pairs { struct pair *items; size_t count, capacity; };
 

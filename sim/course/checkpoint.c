@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/base.h"
+#include "config/conf.h"
 #include "hardware/cluster.h"
 
 static const struct node *section_of(const struct scenario *scenario)
@@ -89,6 +90,10 @@ int checkpoint_cost(const struct scenario *scenario, const struct steps *steps, 
     bool writes = isnan(spec->block) || spec->mode != CHECKPOINT_BLOCKING, loads = train->failures && isnan(load);
 
     *cost = (struct checkpoint_cost){.bytes = NAN};
+    if (memory && spec->copies > step->nodes)
+        return error_clash(err, node_loc(spec->node, "copies"),
+                           "train: checkpoint: mode: memory: %d copies need as many nodes, each of which may be lost; the "
+                           "training has %d", spec->copies, step->nodes);
     if ((writes || loads) && checkpoint_bytes(scenario, steps, &cost->bytes, err))
         return -1;
     if (stall_of(scenario, step, cost, err))

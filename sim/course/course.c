@@ -46,11 +46,27 @@ static void mark(struct making *making, const struct zone *zone, bool last)
 /* The number of steps of `step` s until the next checkpoint; INFINITY: there are none. */
 static double until_mark(const struct making *making, double seconds)
 {
+    double least = 1;
+
     if (!making->every)
         return INFINITY;
     if (!isnan(making->every->steps))
         return making->every->steps - making->since_steps;
-    return fmax(1, ceil((making->every->seconds - making->since_seconds) / seconds - 0.5));
+    if (making->every->automatic)        /* where steps are shorter too, no checkpoint waits for the one before */
+        least = fmax(1, ceil((making->course->marks.items[making->course->marks.count - 1].safe - clock_of(making->course)) /
+                     seconds * (1 - 1e-12)));
+    return fmax(least, ceil((making->every->seconds - making->since_seconds) / seconds - 0.5));
+}
+
+/* Where `auto` chooses, and checkpoints are written beside the training: the steps that are left are divided equally, so
+ * that the last checkpoint does not wait for one that was begun shortly before it either. */
+static double divide_rest(const struct making *making, const struct zone *zone, double marked, double rest)
+{
+    double interval = marked + making->since_steps, work = rest + making->since_steps;
+
+    if (!making->every || !making->every->automatic || !isfinite(marked) || zone->cost.write <= zone->cost.block)
+        return marked;
+    return ceil(work / fmax(1, floor(work / interval))) - making->since_steps;
 }
 
 static void add_milestone(struct course *course, const struct stretch *stretch, const struct step *step)
@@ -71,11 +87,13 @@ static int add_stretch(struct making *making, const struct stretch *stretch, con
     double base = course->useful, done = 0;
 
     while (done < stretch->steps) {
-        double marked = until_mark(making, step->seconds), count = fmin(marked, stretch->steps - done);
+        double marked = until_mark(making, step->seconds), rest = stretch->steps - done, count;
         double validated = making->validated_every > 0 ?
             making->validated_every - fmod(course->steps, making->validated_every) : INFINITY;
 
-        count = fmin(count, validated);
+        if (ends)
+            marked = divide_rest(making, zone, marked, rest);
+        count = fmin(fmin(marked, rest), validated);
         done += count;
         course->steps += count;
         course->useful = base + done * step->seconds;

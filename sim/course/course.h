@@ -15,7 +15,7 @@ struct checkpoint_cost {
     double load;                     /* s to load it; 0 without failures */
     double write_stored, load_stored; /* s to write one of memory to the storage, and to load it; 0: none is there */
 };
-/* Errors: the bytes, or a bandwidth, that the cost needs are not known. */
+/* Errors: the bytes, or a bandwidth, that the cost needs are not known; fewer nodes than copies in memory. */
 int checkpoint_cost(const struct scenario *scenario, const struct steps *steps, const struct step *step,
                     struct checkpoint_cost *cost, struct error *err);
 

@@ -56,7 +56,11 @@ struct op_compute {
 struct op_transfer {
     uint32_t src, dst;       /* GPUs */
     double delay;            /* s of latency in addition to the route's; may be negative */
-    double overhead;         /* bytes that links carry in addition to each byte of `amount`; may be negative */
+    double overhead;         /* B of its flow in addition to each byte of `amount`: how much slower it goes than the links;
+                                may be negative */
+    double stands;           /* B that cross the links in addition to each byte of `amount`, where messages stand for
+                                what switches do; may be negative */
+    double protocol;         /* B that the protocol adds to each byte that crosses the links */
     bool buffered;           /* the lane is free when the bytes have left, not when they arrived */
 };
 
@@ -104,10 +108,20 @@ struct new_op {
 _Static_assert(offsetof(struct new_op, compute) - offsetof(struct new_op, takes) == offsetof(struct traits, compute) &&
                sizeof(struct new_op) - offsetof(struct new_op, takes) == sizeof(struct traits), "the same members");
 
-/* B that the links carry for a transfer of that many bytes. */
-static inline double wire_bytes(double amount, const struct op_transfer *transfer)
+/* B of the flow that stands for a transfer of that many bytes: the links' rates over it give the transfer's time. */
+static inline double flow_bytes(double amount, const struct op_transfer *transfer)
 {
     return amount * (1 + transfer->overhead);
+}
+/* B that its source really sends, and that cross each link of its route, whatever time they take. */
+static inline double payload_bytes(double amount, const struct op_transfer *transfer)
+{
+    return amount * (1 + transfer->stands);
+}
+/* The same with what the protocol adds. */
+static inline double wire_bytes(double amount, const struct op_transfer *transfer)
+{
+    return payload_bytes(amount, transfer) * (1 + transfer->protocol);
 }
 
 enum lane_kind {

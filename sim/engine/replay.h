@@ -43,7 +43,7 @@ struct resolution {
 };
 struct resolution resolution_of(const struct program *program, const struct transfer_cost *costs);
 /* The units of a transfer that puts that many bytes on the links; at least 1. */
-double resolution_units(const struct resolution *resolution, double wire);
+double resolution_units(const struct resolution *resolution, double flow);
 
 /* Loads what the engine needs, in a process that is about to fork many that will replay: then none of them has to load
  * it. Nothing is wrong if it cannot be loaded; whoever replays is told. */

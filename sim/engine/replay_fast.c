@@ -31,17 +31,17 @@ struct resolution resolution_of(const struct program *program, const struct tran
             continue;
         }
         const struct transfer_cost *cost = &costs[op->traits];
-        double wire = wire_bytes(op->amount, &op_traits(program, op)->transfer);
+        double flow = flow_bytes(op->amount, &op_traits(program, op)->transfer);
 
-        bytes = wire > bytes ? wire : bytes;
-        serial += cost->latency + (op->amount > 0 ? wire / cost->bandwidth : 0);
+        bytes = flow > bytes ? flow : bytes;
+        serial += cost->latency + (op->amount > 0 ? flow / cost->bandwidth : 0);
     }
     return (struct resolution){.unit = ldexp(1, (int)fmin(40, 62 - ceil(log2(bytes)))), .seconds = ldexp(serial, -50)};
 }
 
-double resolution_units(const struct resolution *resolution, double wire)
+double resolution_units(const struct resolution *resolution, double flow)
 {
-    return fmax(1, rint(wire * resolution->unit));
+    return fmax(1, rint(flow * resolution->unit));
 }
 
 /* The state of a lane until its next event. */
@@ -96,7 +96,7 @@ static void begin_bytes(struct fast *fast, const struct op *op)
 
     fast->under_way[op->lane].does = SENDS;
     flows_start(&fast->flows, op->lane, &fast->routes[op->traits],
-                resolution_units(&fast->resolution, wire_bytes(op->amount, transfer)), fast->now);
+                resolution_units(&fast->resolution, flow_bytes(op->amount, transfer)), fast->now);
 }
 
 /* The latency that passes before the bytes of a transfer begin, or, if it is buffered, after they have left. */

@@ -19,7 +19,7 @@ static double duration(const struct program *program, const struct op *op, const
         return op->amount;
     if (transfer->buffered)
         *ahead = cost->latency;
-    return cost->latency + (isinf(cost->bandwidth) ? 0 : wire_bytes(op->amount, transfer) / cost->bandwidth);
+    return cost->latency + (isinf(cost->bandwidth) ? 0 : flow_bytes(op->amount, transfer) / cost->bandwidth);
 }
 
 /* Takes the earliest of the open choices: choices are made in the order of time. The transfers that it depends on end

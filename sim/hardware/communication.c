@@ -13,6 +13,15 @@ const char *const protocol_names[] = {
 };
 _Static_assert(COUNT(protocol_names) == PROTOCOL_COUNT + 1, "a name for every protocol");
 
+double protocol_bytes(enum protocol protocol)
+{
+    static const double bytes[PROTOCOL_COUNT] = {
+        [PROTOCOL_LL] = 4 / 4.0, [PROTOCOL_LL128] = 8 / 120.0, [PROTOCOL_SIMPLE] = 0,
+    };
+
+    return bytes[protocol];
+}
+
 static const struct field chunk_fields[] = {
     {KEY(chunk, bytes), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true, .required = true,
      .brief = "size of a piece, for one channel and one GPU of a node"},

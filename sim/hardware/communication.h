@@ -12,6 +12,8 @@
  * memory fence after each. */
 enum protocol { PROTOCOL_LL, PROTOCOL_LL128, PROTOCOL_SIMPLE, PROTOCOL_COUNT, PROTOCOL_NONE = -1 };
 extern const char *const protocol_names[];       /* NULL-terminated */
+/* B that a protocol adds to each byte of payload on the links: LL 1, LL128 8 / 120, Simple 0. */
+double protocol_bytes(enum protocol protocol);
 
 /* A size of the pieces in a pipeline through switches: the bytes that a channel moves at once for each GPU of a
  * node. */

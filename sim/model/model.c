@@ -360,14 +360,21 @@ double model_flop(const struct model *model, const struct lora *lora, double *fo
 {
     struct arena arena = {0};
     struct error err = {0};
+    struct model fused = *model;
+    struct transformer shape;
     const struct layer *layers;
     size_t count;
     double total = 0, first = 0;
 
+    if (model->transformer) {        /* fused attention computes no scores beyond a window: what the mathematics needs */
+        shape = *model->transformer;
+        shape.flash_attention = true;
+        fused.transformer = &shape;
+    }
     if (model_is_timed(model)) {
         total = first = NAN;
     } else {
-        if (model_layers(&arena, model, &(struct shard){.micro = 1, .tensor = 1, .lora = lora}, (struct loc){0},
+        if (model_layers(&arena, &fused, &(struct shard){.micro = 1, .tensor = 1, .lora = lora}, (struct loc){0},
                          &layers, &count, &err) < 0)
             BUG("a model that cannot be cut into one piece");
         for (size_t i = 0; i < count; i++)

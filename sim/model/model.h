@@ -368,7 +368,8 @@ bool layer_has_tail(const struct layer *layer);
 
 /* Model FLOPs of one sample (whole): the matrix products of forward and backward that training needs (Narayanan et al.
  * 2021, appendix: 72 s l h^2 (1 + s/6h + V/12lh) for a GPT), without recomputation and, with LoRA, without gradients of
- * frozen weights. NaN if times are given. `lora` and `forward` may be NULL; *forward receives the forward's part. */
+ * frozen weights. A query has as many keys as its document, its window or its chunk at most; a causal mask takes none
+ * off (Chowdhery et al. 2022, PaLM, appendix B). Software does not matter. NaN if times are given. `lora` and `forward` may be NULL; *forward receives the forward's part. */
 double model_flop(const struct model *model, const struct lora *lora, double *forward);
 
 #endif

@@ -154,7 +154,7 @@ static void run_transfer(uint32_t id)
     if (sleep > simulation.resolution.seconds)
         sg_actor_sleep_for(sleep);
     endpoints((int)transfer->src, (int)transfer->dst, &from, &to);
-    sg_host_sendto(from, to, resolution_units(&simulation.resolution, wire_bytes(op->amount, transfer)));
+    sg_host_sendto(from, to, resolution_units(&simulation.resolution, flow_bytes(op->amount, transfer)));
     dispatcher_end(simulation.dispatcher, id, simgrid_get_clock() + (transfer->buffered ? latency : 0));
     *simulation.so_far = (struct simgrid_so_far){
         simulation.program->ops.count - simulation.dispatcher->left, simgrid_get_clock(),

@@ -15,10 +15,8 @@ struct busiest { char kind[48], name[48]; double busy; int links; };
 
 static double busy_of(const struct run *run, int carrier, int index)
 {
-    const struct cluster *cluster = &run->workload->scenario->cluster;
-    double bytes = run->links.loads[carrier][index].wire / run->metrics.window.all;
-
-    return bytes / carrier_bandwidth(cluster, carrier, index) / run->metrics.iteration_time;
+    return links_busy(&run->links, &run->workload->scenario->cluster, carrier, index,
+                      run->metrics.window.all * run->metrics.iteration_time);
 }
 
 static void without_numbers(const char *name, char *kind)

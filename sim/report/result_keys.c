@@ -15,8 +15,9 @@ static const struct result_key keys[] = {
     {"cost_basis_s.*.other_gpu", "measured on the GPU of the data sheet, scaled to what the scenario changes of it"},
     {"cost_basis_s.*.data_sheet", "the GPU's roofline"},
     {"communication_breakdown_bytes_per_gpu.*", "communication_bytes_per_gpu by what is sent"},
-    {"link_bytes.*.payload_bytes", "over all links of a class (nvlink, pcie or inside, nic, uplink, host)"},
-    {"link_bytes.*.wire_bytes", "the same with what protocols add"},
+    {"link_bytes.*.payload_bytes", "over all links of a class (nvlink, pcie or inside, nic, uplink, host); of reductions "
+                                   "in a switch what ports really carry"},
+    {"link_bytes.*.wire_bytes", "the same with the flags of protocols: LL 2 x, LL128 128/120, others 1"},
     {"memory_breakdown_bytes.*", "peak_memory_bytes by kind"},
     {"memory_limit_bytes", "what a GPU may hold; null: not known"},
     {"window_s", "[from, to]: the part of the simulated time that all means are over"},
@@ -28,8 +29,10 @@ static const struct result_key keys[] = {
     {"steady_state.from_s", "begin of the window"},
     {"steady_state.to_s", "its end"},
     {"steady_state.updates", "in the window"},
-    {"model_flop", "of the whole model, an iteration; null where times are given"},
-    {"hardware_flop", "the same and all that is recomputed; scores that a mask hides count in both"},
+    {"model_flop", "what the mathematics of the whole model needs, an iteration, whatever the software: min(sequence, window "
+                   "or chunk) keys a query, a causal mask takes none off; null where times are given"},
+    {"hardware_flop", "what the kernels compute: also what is recomputed, and scores beyond a window where attention is not "
+                      "fused; scores that a causal mask hides count in both"},
     {"gpus", "of the scenario"},
     {"cost", "of the iteration, $: iteration_time_s x gpus x price; null: the scenario says no price"},
     {"gpu_hours", "of the iteration: iteration_time_s x gpus / 3600"},
@@ -94,7 +97,7 @@ static const struct result_key keys[] = {
     {"links.tsv: class", "of link_bytes"},
     {"links.tsv: payload_bytes", "over the link, an iteration"},
     {"links.tsv: wire_bytes", "the same with what protocols add"},
-    {"links.tsv: busy", "share of the iteration that its full rate would need"},
+    {"links.tsv: busy", "share of the iteration that its full rate needs for wire_bytes"},
     {"links.tsv: replicas", "for how many the row stands"},
 };
 

@@ -146,7 +146,8 @@ static void count_program(const struct counting *counting)
 
             if (sum->src != src || sum->dst != dst)
                 carry_sum(counting, lane, sum);
-            *sum = (struct pair){src, dst, sum->payload + op->amount, sum->wire + wire_bytes(op->amount, transfer)};
+            *sum = (struct pair){src, dst, sum->payload + payload_bytes(op->amount, transfer),
+                                 sum->wire + wire_bytes(op->amount, transfer)};
         } else if (op->kind == OP_COMPUTE && (lane->kind == LANE_TO_HOST || lane->kind == LANE_FROM_HOST)) {
             sum->payload += op_traits(program, op)->compute.sent;
         }
@@ -207,6 +208,11 @@ void links_count(struct links *links, const struct workload *workload, const str
     if (!scenario->cluster.ideal)
         count_measured(&counting, measure);
     free(counting.place);
+}
+
+double links_busy(const struct links *links, const struct cluster *cluster, int carrier, int index, double seconds)
+{
+    return links->loads[carrier][index].wire / carrier_bandwidth(cluster, carrier, index) / seconds;
 }
 
 void links_release(struct links *links)

@@ -25,7 +25,8 @@ double carrier_bandwidth(const struct cluster *cluster, int carrier, int index);
 /* "gpu3.up", "nic12.down", "leaf0.up", "gpu3.to-host". */
 void carrier_name(const struct cluster *cluster, int carrier, int index, char *buffer, size_t size);
 
-/* Bytes that crossed each link: `payload` is what was sent, `wire` with all that protocols add or leave out. */
+/* B that crossed each link: `payload`, and `wire` with what protocols add. Where switches reduce and copy, both are
+ * what really crosses the ports, not the messages that stand for it. */
 struct load { double payload, wire; };
 /* Zero-initialise. Nothing is counted on the ideal cluster, which has no links. */
 struct links {
@@ -34,6 +35,8 @@ struct links {
 };
 void links_count(struct links *links, const struct workload *workload, const struct lowered *lowered,
                  const struct measure *measure);
+/* The share of that many seconds that the link's full rate needs for its bytes on the wire. */
+double links_busy(const struct links *links, const struct cluster *cluster, int carrier, int index, double seconds);
 void links_release(struct links *links);
 
 #endif

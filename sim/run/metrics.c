@@ -30,13 +30,14 @@ static double earlier(double a, double b)
 static void add_bytes(struct metrics *metrics, const struct scenario *scenario, const struct program *program,
                       const struct op *op, int times, const struct lane *lane)
 {
-    const struct op_compute *compute = &op_traits(program, op)->compute;
+    const struct traits *traits = op_traits(program, op);
+    const struct op_compute *compute = &traits->compute;
     struct rank_metrics *rank = &metrics->ranks[lane->rank];
     int all = metrics->window.all, flows = program->flows;
 
     if (op->kind == OP_TRANSFER) {
         flows = flows == 1 ? 1 : scenario_tensor(scenario, lane->rank % scenario->parallelism.pipeline);
-        rank->sent[op_payload(op->what)] += op->amount / flows / all * times;
+        rank->sent[op_payload(op->what)] += payload_bytes(op->amount, &traits->transfer) / flows / all * times;
     } else if (lane->kind == LANE_TO_HOST || lane->kind == LANE_FROM_HOST || lane->kind == LANE_HOST) {
         rank->offloaded += compute->sent / all * times;
     } else {

@@ -23,7 +23,7 @@ bool timeline_shares_links(const struct timeline *timeline, const struct cluster
         if (op->kind != OP_TRANSFER || op->amount == 0)
             continue;
         shares = timeline->end[i] - timeline->start[i] >
-                 cost->latency + wire_bytes(op->amount, &op_traits(program, op)->transfer) / cost->bandwidth +
+                 cost->latency + flow_bytes(op->amount, &op_traits(program, op)->transfer) / cost->bandwidth +
                  ROUNDING * timeline->makespan;
     }
     free(costs);

@@ -77,12 +77,13 @@ static uint8_t peers_of(const struct op_compute *compute)
 static void add_piece(const struct program *program, const struct op *op, double seconds, struct span *span)
 {
     const struct lane *lane = &program->lanes.items[op->lane];
-    const struct op_compute *compute = &op_traits(program, op)->compute;
+    const struct traits *traits = op_traits(program, op);
+    const struct op_compute *compute = &traits->compute;
     bool transfer = op->kind == OP_TRANSFER;
 
     span->overlapped = op->overlapped;
     span->communication += lane->kind == LANE_COMPUTE ? compute->communication : lane->kind == LANE_HOST ? 0 : seconds;
-    span->bytes += transfer ? op->amount : compute->vector > 0 ? compute->vector : compute->sent;
+    span->bytes += transfer ? payload_bytes(op->amount, &traits->transfer) : compute->vector > 0 ? compute->vector : compute->sent;
     if (!transfer && lane->kind == LANE_COMPUTE && span->peers == PEERS_COUNT)
         span->peers = peers_of(compute);
 }

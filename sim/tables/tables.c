@@ -83,7 +83,7 @@ void links_write(const struct run *run, FILE *out)
             cells_text(&cells, link_class_names[carrier_class(cluster, c, i)]);
             cells_number(&cells, load->payload / all);
             cells_number(&cells, load->wire / all);
-            cells_number(&cells, load->wire / all / carrier_bandwidth(cluster, c, i) / run->metrics.iteration_time);
+            cells_number(&cells, links_busy(&run->links, cluster, c, i, all * run->metrics.iteration_time));
             cells_integer(&cells, 1);
             cells_end_line(&cells);
         }

@@ -49,6 +49,11 @@ double closed_form_exact(double stall, double mtbf)
     return mtbf * u;
 }
 
+double closed_form_beside(double stall, double write, double step, double mtbf)
+{
+    return fmax(closed_form_exact(stall, mtbf), ceil((write - stall) / step * (1 - 1e-12)) * step);
+}
+
 double closed_form_wall(double interval, double stall, double recovery, double mtbf)
 {
     return mtbf * exp(recovery / mtbf) * expm1((interval + stall) / mtbf) / interval;
@@ -56,9 +61,10 @@ double closed_form_wall(double interval, double stall, double recovery, double m
 
 double closed_form_group_lost(int nodes, int copies)
 {
+    int rest = nodes % copies;
     double ways = 1;
 
     for (int i = 0; i < copies; i++)
         ways *= (double)(nodes - i) / (copies - i);
-    return floor((double)nodes / copies) / ways;
+    return (rest ? nodes / copies - 1 + copies + rest : nodes / copies) / ways;
 }

@@ -13,13 +13,17 @@ double closed_form_daly(double stall, double mtbf);
 /* M (1 + W(-exp(-1 - d/M))): where the derivative of closed_form_wall() by the interval is zero (the same
  * paper). W is Lambert's function on its principal branch. */
 double closed_form_exact(double stall, double mtbf);
+/* The same of checkpoints of which each is finished `write` s after it began, beside the training: the least interval of
+ * whole steps of `step` s in which one is written, if that is longer. A shorter one would wait for the one before. */
+double closed_form_beside(double stall, double write, double step, double mtbf);
 /* Wall time over useful time: M exp(R/M) (exp((tau + d)/M) - 1) / tau (the same paper). */
 double closed_form_wall(double interval, double stall, double recovery, double mtbf);
 /* The solution w >= -1 of w exp(w) = x, for x from -1/e to 0. */
 double closed_form_lambert(double x);
 
-/* The probability that `copies` out of `nodes` nodes, lost at once, are one group of that size: groups over the number
- * of ways to choose them (Wang et al. 2023, "GEMINI", SOSP, one less its probability to recover from memory). */
+/* The probability that `copies` out of `nodes` nodes, lost at once, hold all copies of a share: a group of that size, or, of
+ * the last group where nodes are left over, as many neighbours in its ring; over the number of ways to choose them (Wang
+ * et al. 2023, "GEMINI", SOSP, one less its probability to recover from memory). */
 double closed_form_group_lost(int nodes, int copies);
 
 #endif

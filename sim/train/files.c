@@ -199,7 +199,7 @@ static void write_trials(const struct training *training, struct cells *cells)
         cells_text(cells, trial_end_names[trial->end]);
         cells_number(cells, trial->wall);
         cells_number(cells, trial->gpu_seconds);
-        cells_number(cells, trial->joules);
+        cells_number(cells, training_energy(training, trial));
         cells_number(cells, trial->failures);
         cells_number(cells, trial->nodes_lost);
         for (int loss = 0; loss < training_losses(training); loss++)

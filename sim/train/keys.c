@@ -6,9 +6,9 @@ static const struct training_key keys[] = {
      "wall time: mean of the trials that finished, and the least that 10, 50, 90 % of them "
      "do not exceed; null: none finished"},
     {"goodput, ...", "time of the steps that count over wall time, the same four"},
-    {"gpu_hours, ...", "of the GPUs that train"},
+    {"gpu_hours, ...", "of the GPUs that train, recoveries included; nodes that a trace does not have up do not count"},
     {"cost, ...", "$ of the GPUs that train and of spare nodes; null: the scenario says no price"},
-    {"energy_j, ...", "of all nodes, times train.energy.pue; null: the GPU's file has no power, nor has train.energy"},
+    {"energy_j, ...", "of all nodes, warm spare ones too, times train.energy.pue; null: the GPU's file has no power, nor has train.energy"},
     {"goodput_standard_error", "of goodput, over the trials"},
     {"steady_days", "of steps alone"},
     {"steps", "iterations with an update, of all phases"},
@@ -30,7 +30,7 @@ static const struct training_key keys[] = {
     {"time_shares.lost_work", "work since the last finished checkpoint, at each failure"},
     {"time_shares.detection", "until failures are noticed"},
     {"time_shares.waiting", "for a node, where there is no spare one"},
-    {"time_shares.replacement", "of nodes"},
+    {"time_shares.replacement", "of nodes; none where the training goes on with fewer"},
     {"time_shares.initialisation", "of the job"},
     {"time_shares.loading", "of checkpoints"},
     {"time_shares.fewer_nodes", "what steps on fewer nodes take longer; of trainings with 'elastic' alone"},
@@ -50,7 +50,7 @@ static const struct training_key keys[] = {
      "null: there are none; else bytes, stall_s, finished_s (from its beginning), load_s, count, interval_s and "
      "interval_steps"},
     {"closed_form",
-     "null: nothing fails, or not exponentially; else young, daly, exact and chosen (interval_s and goodput, of "
+     "null: nothing fails, or not exponentially, or there are no checkpoints; else young, daly, exact and chosen (interval_s and goodput, of "
      "blocking checkpoints), days and goodput (of this training; null: it has spare nodes)"},
     {"shapes",
      "with 'elastic' alone: what it is on fewer nodes, each with nodes, gpus, replicas, pipeline, iteration_time_s of "
@@ -65,7 +65,7 @@ static const struct training_key keys[] = {
     {"build", "digest of the sources of the program that wrote it, by which another build tells; in a folder"},
     {"run_id", "of this result and its tables, by their content; in a folder"},
     {"trials.tsv",
-     "a line a trial: end, wall_s, gpu_s, energy_j (of computers), failures, nodes_lost, and each loss in s"},
+     "a line a trial: end, wall_s, gpu_s, energy_j (of the computers: as in result.json without train.energy.pue), failures, nodes_lost, and each loss in s"},
     {"events.tsv",
      "trial 0: time_s of wall time, kind, node (-1: none; from the number of nodes on: spare ones; resized: how "
      "many train from then on), cause, "

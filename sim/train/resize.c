@@ -116,8 +116,10 @@ const struct cause *trial_take_spares(struct going *going, const struct zone *zo
             going->trial.end = TRIAL_STOPPED;
             return NULL;
         }
+        going->waits = true;
         cause = trial_spend(going, zone, fmax(0, going->repairs.items[going->repaired] - going->trial.wall),
                             LOSS_WAITING);
+        going->waits = false;
         trial_return_repaired(going);
     }
     if (cause || shrinks)

@@ -46,7 +46,6 @@ static void choose_interval(struct training *training)
     const struct step *step = steps_of(&training->steps, training->main);
     double block = training->cost.block, mtbf = training->mtbf, seconds;
 
-    training->young = training->daly = training->exact = training->chosen = (struct optimum){NAN, NAN};
     training->every = training->scenario->train->checkpoint->interval;
     if (training->failures.count && training->failures.shape == 1 && !training->failures.trace) {
         training->young = optimum_of(training, closed_form_young(block, mtbf));
@@ -56,7 +55,7 @@ static void choose_interval(struct training *training)
     if (training->every.automatic && isinf(mtbf))
         training->every.steps = INFINITY;
     else if (training->every.automatic)
-        training->every.seconds = fmax(closed_form_exact(block, mtbf), training->cost.write - block);
+        training->every.seconds = closed_form_beside(block, training->cost.write, step->seconds, mtbf);
     seconds = isnan(training->every.steps) ?
                   fmax(1, ceil(training->every.seconds / step->seconds - 0.5)) * step->seconds :
                   training->every.steps * step->seconds;
@@ -131,7 +130,7 @@ static struct estimate estimate_of(double *values, size_t count)
                              quantile(values, count, 0.9)};
 }
 
-/* Dollars: all GPUs that train and all spare nodes are paid for all the time. Joules: warm spare nodes wait. */
+/* Dollars: all GPUs that train and all spare nodes are paid for all the time. */
 static double price_of(const struct training *training, const struct trial *trial)
 {
     const struct spares_spec *spares = training->scenario->train->spares;
@@ -140,14 +139,19 @@ static double price_of(const struct training *training, const struct trial *tria
     return training->scenario->price * (trial->gpu_seconds + spare * trial->wall) / SECONDS_AN_HOUR;
 }
 
-static double energy_of(const struct training *training, const struct trial *trial)
+double training_energy(const struct training *training, const struct trial *trial)
 {
     const struct spares_spec *spares = training->scenario->train->spares;
     int warm = spares && spares->warm ? spares->nodes : 0;
     int gpus = warm * cluster_node_gpus(&training->scenario->cluster, 0);
     double spare = warm ? energy_power(training->scenario, gpus, warm, (struct occupation){0, 0}) : 0;
 
-    return energy_pue(training->scenario) * (trial->joules + spare * trial->wall);
+    return trial->joules + spare * trial->wall;
+}
+
+static double energy_of(const struct training *training, const struct trial *trial)
+{
+    return energy_pue(training->scenario) * training_energy(training, trial);
 }
 
 static double days_of(const struct training *training, const struct trial *trial)
@@ -379,6 +383,7 @@ int training_init(struct training *training, const struct scenario *scenario, st
     struct trial_rules rules;
 
     *training = (struct training){.scenario = scenario, .options = options, .expected_wall = NAN};
+    training->young = training->daly = training->exact = training->chosen = (struct optimum){NAN, NAN};
     if (!scenario->train)
         return error_add(err, EXIT_INPUT, scenario->node->loc,
                          "missing section 'train', which says how long the model is "

@@ -84,6 +84,8 @@ int training_check(const char *dir, struct error *err);
 struct training_key { const char *key, *brief; };
 struct training_key training_key_at(size_t index);
 void training_keys_print(FILE *out);
+/* J of the computers in a trial, of warm spare nodes too, which wait; NaN: not known. */
+double training_energy(const struct training *training, const struct trial *trial);
 /* The rules of its trials. */
 struct trial_rules training_rules(const struct training *training);
 

@@ -83,12 +83,18 @@ static const struct cause *go_on(struct going *going)
     return cause;
 }
 
+/* Whether a node takes the place of a lost one: a training on fewer nodes may have none. */
+static bool replaces(const struct going *going, const struct cause *of, const struct zone *zone)
+{
+    return !going->rules->elastic || !of->loses_node || zone->nodes > going->held - going->nlost;
+}
+
 /* What follows once the nodes are there. */
 static const struct cause *restart(struct going *going, const struct cause *of, const struct zone *zone)
 {
     const struct cause *cause;
 
-    if ((cause = trial_spend(going, zone, of->replace, LOSS_REPLACEMENT)) ||
+    if ((replaces(going, of, zone) && (cause = trial_spend(going, zone, of->replace, LOSS_REPLACEMENT))) ||
         (cause = trial_spend(going, zone, of->init, LOSS_INITIALISATION)))
         return cause;
     return trial_spend(going, zone, going->stored ? zone->cost.load_stored : zone->cost.load, LOSS_LOADING);

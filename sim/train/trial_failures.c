@@ -57,6 +57,12 @@ static int warm_spares(const struct going *going)
     return going->rules->spares && going->rules->spares->warm ? going->rules->spares->nodes : 0;
 }
 
+/* Nodes that fail, or are away and would: all of the whole training, or none while they wait. */
+static int nodes_at_work(const struct going *going, const struct zone *zone)
+{
+    return going->waits ? 0 : zone_whole(going, zone)->nodes;
+}
+
 void trial_return_repaired(struct going *going)
 {
     while (going->repaired < going->repairs.count && going->repairs.items[going->repaired] <= going->trial.wall) {
@@ -73,19 +79,31 @@ static void send_to_repair(struct going *going)
         *GROW(&going->repairs) = going->trial.wall + spares->repair;
 }
 
-/* A node is lost that holds copies of checkpoints: whether no other one of its group is left. */
+static bool is_lost(const struct going *going, int node)
+{
+    for (int i = 0; i < going->nlost; i++)
+        if (going->lost[i] == node)
+            return true;
+    return false;
+}
+
+/* A node is lost that holds copies of checkpoints: whether all copies of a share are. `copies` nodes are a group, whose
+ * members hold each other's shares. Nodes that are left over join the last group: there a node's share is also on those
+ * that follow it around a ring. */
 static bool copies_lost(struct going *going, int node, int nodes)
 {
-    int copies = going->rules->copies, groups = nodes / (copies ? copies : 1), gone = 1;
+    int copies = going->rules->copies, last = copies ? (nodes / copies - 1) * copies : 0, run = 1;
+    int first = copies && node < last ? node / copies * copies : last, size = node < last ? copies : nodes - last;
 
-    for (int i = 0; i < going->nlost && copies; i++) {
-        if (going->lost[i] == node)
-            return false;
-        gone += going->lost[i] / copies == node / copies && node / copies < groups;
-    }
+    if (!copies || is_lost(going, node))
+        return false;
     if (going->nlost < LOST_MOST)
         going->lost[going->nlost++] = node;
-    return copies && gone == copies;
+    for (int i = 1; i < size && is_lost(going, first + (node - first + i) % size); i++)
+        run++;
+    for (int i = 1; i < size && is_lost(going, first + (node - first + size - i) % size); i++)
+        run++;
+    return run >= copies;
 }
 
 /* A failure has come, with its nodes. Whether the work since the last checkpoint is kept; in a recovery, still. */
@@ -137,7 +155,7 @@ static const struct cause *trace_goes_on(struct going *going, const struct zone 
 double trial_until_failure(struct going *going, const struct zone *zone, double limit, bool *fails)
 {
     const struct trace *trace = going->rules->failures->trace;
-    double rate = going->rules->failures->rate * (zone_whole(going, zone)->nodes + warm_spares(going)), seconds = limit;
+    double rate = going->rules->failures->rate * (nodes_at_work(going, zone) + warm_spares(going)), seconds = limit;
 
     if (trace) {
         double until = going->row < trace->count ? fmax(0, trace->rows[going->row].time - going->trial.wall) : INFINITY;
@@ -162,8 +180,8 @@ const struct cause *trial_node_fails(struct going *going, const struct zone *zon
     if (rules->failures->trace)
         return trace_goes_on(going, zone);
 
-    int nodes = zone_whole(going, zone)->nodes;
-    int node = (int)(random_failures_share(&going->random) * (nodes + warm_spares(going)));
+    int nodes = zone_whole(going, zone)->nodes, away = nodes - nodes_at_work(going, zone);
+    int node = away + (int)(random_failures_share(&going->random) * (nodes - away + warm_spares(going)));
     const struct cause *cause = random_failures_cause(&going->random, rules->failures);
 
     random_failures_next(&going->random, rules->failures);

@@ -17,6 +17,7 @@ struct going {
     double clock;                    /* of the course */
     size_t mark;                     /* the last finished checkpoint */
     bool recovers;
+    bool waits;                      /* for a node: those that are there are idle, and do not fail */
     int pool;                        /* spare nodes that are there */
     int missing;                     /* nodes that were lost and are not replaced yet */
     struct {
@@ -45,12 +46,6 @@ static inline const struct zone *zone_now(const struct going *going)
     return going->holes ? &course->holed[zone->nodes] : zone;
 }
 
-/* The share of its nodes that is there. */
-static inline double share_there(const struct going *going, const struct zone *zone)
-{
-    return 1 - (double)going->holes / zone->nodes;
-}
-
 /* The same when it is whole. */
 static inline const struct zone *zone_whole(const struct going *going, const struct zone *zone)
 {
@@ -61,6 +56,16 @@ static inline const struct zone *zone_whole(const struct going *going, const str
 static inline int trial_nodes_up(const struct going *going)
 {
     return going->row ? going->rules->failures->trace->rows[going->row - 1].nodes : 0;
+}
+
+/* The share of its nodes that is there: a trace says so, and without one all are but for holes. */
+static inline double share_there(const struct going *going, const struct zone *zone)
+{
+    int there = zone->nodes - going->holes;
+
+    if (going->rules->failures->trace && trial_nodes_up(going) < there)
+        there = trial_nodes_up(going);
+    return (double)there / zone->nodes;
 }
 
 /* A time at which a training on fewer nodes takes others that have come back: when a checkpoint is finished. */

@@ -23,7 +23,7 @@ static const struct table cause_table = {
 
 static const struct field failures_fields[] = {
     {KEY(failures_spec, per_node_day), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER,
-     .brief = "failures for each node and day, from your own cluster's logs"},
+     .brief = "failures for each node and day that it trains or recovers, from your own cluster's logs"},
     {KEY(failures_spec, causes), .kind = FIELD_LIST, .table = &cause_table, .brief = "the same, cause by cause"},
     {KEY(failures_spec, source), .kind = FIELD_STRING, .files = "platforms/failures",
      .brief = "published failures of another system: a name (dtsim list failures), or a file"},

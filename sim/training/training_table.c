@@ -53,7 +53,8 @@ static const struct table target_table = {
 
 static const struct field checkpoint_fields[] = {
     {KEY(checkpoint_spec, every), .kind = FIELD_STRING, .required = true,
-     .brief = "the time between checkpoints ('10 min', '500 steps'); auto: the time with the most goodput"},
+     .brief = "the time between checkpoints ('10 min', '500 steps'); auto: the time with the most goodput, but no less than one "
+              "is written in"},
     {KEY(checkpoint_spec, bytes), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true,
      .brief = "bytes of a checkpoint, of the whole model; left out: 14 for each parameter (weights in half precision, "
               "master weights and two moments), which mixed precision with Adam has"},
@@ -74,7 +75,8 @@ static const struct field checkpoint_fields[] = {
          "the training's own traffic, which they do not slow down here"),
      .brief = "how checkpoints are written"},
     {KEY(checkpoint_spec, copies), .kind = FIELD_INT, .min = 2, .max = 16, .fallback = "2",
-     .brief = "under memory: nodes that hold each share; as many nodes are a group, whose members hold each other's"},
+     .brief = "under memory: nodes that hold each share, at most those that train; as many nodes are a group, whose members hold "
+              "each other's; nodes that are left over join the last group"},
     {KEY(checkpoint_spec, stored), .kind = FIELD_INT, .min = 0, .max = 1000000, .fallback = "0",
      .brief =
          "under memory: every N-th checkpoint is also written to the storage, from which the training goes on where a "
@@ -91,7 +93,8 @@ static const struct field restart_fields[] = {
     {KEY(restart_spec, detect), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .required = true,
      .brief = "time from a failure until it is noticed and its node is found"},
     {KEY(restart_spec, replace), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .required = true,
-     .brief = "time to replace a node with another one that is there"},
+     .brief = "time to replace a node with another one that is there; where 'elastic' goes on with fewer nodes nobody is "
+              "replaced"},
     {KEY(restart_spec, init), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .required = true,
      .brief = "time until the job runs again: processes, communicators, data"},
     {KEY(restart_spec, load), .kind = FIELD_QUANTITY, .unit = UNIT_TIME,
@@ -106,9 +109,9 @@ static const struct table restart_table = {
 static const struct field spares_fields[] = {
     {KEY(spares_spec, nodes), .kind = FIELD_INT, .min = 0, .max = 1048576, .required = true, .brief = "spare nodes"},
     {KEY(spares_spec, warm), .kind = FIELD_BOOL, .fallback = "false",
-     .brief = "whether they are switched on all the time, and so fail too"},
+     .brief = "whether they are switched on all the time, and so take power and fail as often as nodes that train"},
     {KEY(spares_spec, empty), .kind = FIELD_CHOICE, .fallback = "wait", .choices = CHOICES(SPARES_EMPTIES),
-     .choice_briefs = NAMES("the training waits until a node has been repaired",
+     .choice_briefs = NAMES("the training waits until a node has been repaired; nodes that wait do not fail",
                             "it goes on with the nodes that are left, as 'elastic' says", "the training ends"),
      .brief = "what happens when a node is lost and there is no spare"},
     {KEY(spares_spec, repair), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .positive = true,

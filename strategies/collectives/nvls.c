@@ -199,11 +199,11 @@ static double ideal(const struct task *task, double latency, double bandwidth)
 static struct stand_in in_switch(const struct task *task, double piece)
 {
     double g = task->per_node, nodes = nodes_of(task), hops = 2 * ceil(log2(nodes)), alone;
-    struct stand_in stand_in = {{1 / g, 1, 2 * piece * (1 + 1 / g) / g}, {1, 1, 0}, 0};
+    struct stand_in stand_in = {{1 / g, 1, 2 * piece * (1 + 1 / g) / g}, {1, 1, 0}, 0, 1};
     int messages, rounds = rounds_of((int)nodes, &messages);
 
     if (g > 1)
-        stand_in.inside.bytes = (g + 1) / (2 * (g - 1));
+        stand_in.inside.bytes = stand_in.crosses = (g + 1) / (2 * (g - 1));
     if (nodes > 1) {
         alone = task->bytes > 0 ? piece / task->bytes : 1;
         stand_in.inside.bytes /= HIDDEN;

@@ -31,7 +31,7 @@ static double busiest(const struct timeline *timeline, const struct cluster *clu
             continue;
         route = cluster_route(cluster, (int)transfer->src, (int)transfer->dst);
         for (int k = 0; k < route.count; k++)
-            bytes[first[route.links[k].kind] + route.links[k].index] += wire_bytes(op->amount, transfer);
+            bytes[first[route.links[k].kind] + route.links[k].index] += flow_bytes(op->amount, transfer);
         begin = fmin(begin, timeline->start[i]);
         end = fmax(end, timeline->end[i]);
     }

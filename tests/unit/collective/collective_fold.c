@@ -127,7 +127,9 @@ static struct measured measure_whole(const struct question *question, enum engin
     measured.seconds = timeline.makespan;
     for (size_t i = 0; i < program.ops.count; i++)
         if (program.ops.items[i].kind == OP_TRANSFER && program.lanes.items[program.ops.items[i].lane].rank < n) {
-            measured.bytes_sent += program.ops.items[i].amount / n;
+            const struct op *op = &program.ops.items[i];
+
+            measured.bytes_sent += payload_bytes(op->amount, &op_traits(&program, op)->transfer) / n;
             measured.messages++;
         }
     timeline_release(&timeline);

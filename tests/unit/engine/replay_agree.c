@@ -115,7 +115,7 @@ static void begin(struct fluid *fluid, const struct program *program, const stru
             }
             if (fluid->phase[i] == TIMED && fluid->left[i] <= 0 && transfer) {
                 fluid->phase[i] = FLOWING;
-                fluid->left[i] = wire_bytes(op->amount, moves);
+                fluid->left[i] = flow_bytes(op->amount, moves);
             }
             if (fluid->phase[i] == FLOWING && fluid->left[i] <= 0 && moves->buffered) {
                 fluid->phase[i] = TRAVELLING;
