@@ -120,12 +120,23 @@ static int choose_command(const struct shell_commands *commands, const struct sh
     return 0;
 }
 
+/* Statements that are not evaluated, and may have set what is used behind them. */
+static void warn_doubts(struct arena *arena, const struct shell_doubts *doubts, struct launch *launch)
+{
+    for (size_t i = 0; i < doubts->count; i++)
+        if (*doubts->items[i].names)
+            launch_warn(launch, arena, doubts->items[i].loc, "'%s' is not evaluated here; it may set variables that are used "
+                        "behind it: %s; give --set NAME=VALUE for those that it sets", doubts->items[i].what,
+                        doubts->items[i].names);
+}
+
 static int read_script(struct arena *arena, const struct shell_commands *commands, struct launch *launch,
                        struct error *err)
 {
     const struct shell_command *chosen;
     size_t options = 0, program;
 
+    warn_doubts(arena, &commands->doubts, launch);
     if (choose_command(commands, &chosen, err))
         return -1;
     for (size_t i = 0; i < commands->count; i++) {
