@@ -41,8 +41,8 @@ void imported_print(const struct node *root, const char *file, const char *kind,
 void imported_plain(struct imported *m);
 /* GPUs of a node of the platform of the options, or of dgx-h100; 0: an error. */
 long imported_node_gpus(struct imported *m);
-/* The GPUs that --set or the launcher says (nnodes x nproc_per_node), or a log; 0: nobody says it. */
-long imported_world(const struct imported *m);
+/* The GPUs that --set or the launch says (nnodes x nproc_per_node, or world-size), or a log; 0: nobody says it. */
+long imported_world(struct imported *m);
 /* Puts the cluster and strategy.data, and warns of what is not said. `model`: GPUs of a replica; least: of which number
  * the replicas are a multiple; replicas: what they should divide (0: anything); world: GPUs (0: not said). The
  * replicas; 0: an error. */

@@ -208,21 +208,27 @@ static int read_cells(struct shell *shell, const char *text, size_t length, stru
     return 0;
 }
 
-int shell_read(struct arena *arena, const char *file, const char *text, size_t length, const struct shell_set *sets,
-               size_t nsets, struct shell_commands *commands, struct error *err)
+static void set_variable(struct shell *shell, const struct shell_set *set, struct loc loc)
 {
-    struct shell shell = {.arena = arena, .err = err, .file = file, .commands = commands, .life = LIFE_SURE, .reach = LIFE_SURE,
-                          .inner = read_inner, .now = LIFE_SURE, .last = LIFE_SURE};
+    struct fields value = {0};
+
+    *GROW(&value) = shell_cells(shell, set->value, loc);
+    shell_assign(shell, set->name, &value, false, LIFE_SURE);
+    free(value.items);
+}
+
+int shell_read(struct arena *arena, const struct shell_script *script, struct shell_commands *commands, struct error *err)
+{
+    struct shell shell = {.arena = arena, .err = err, .file = script->file, .commands = commands, .life = LIFE_SURE,
+                          .reach = LIFE_SURE, .inner = read_inner, .now = LIFE_SURE, .last = LIFE_SURE};
     struct cells cells = {0};
-    int mistakes = err->count, rc = read_cells(&shell, text, length, &cells);
+    int mistakes = err->count, rc = read_cells(&shell, script->text, script->length, &cells);
 
-    for (size_t i = 0; i < nsets; i++) {
-        struct fields value = {0};
-
-        *GROW(&value) = shell_cells(&shell, sets[i].value, (struct loc){0});
-        shell_assign(&shell, sets[i].name, &value, false, LIFE_SURE);
-        shell_variable(&shell, sets[i].name)->fixed = true;
-        free(value.items);
+    for (size_t i = 0; i < script->ngiven; i++)
+        set_variable(&shell, &script->given[i].set, script->given[i].loc);
+    for (size_t i = 0; i < script->nsets; i++) {
+        set_variable(&shell, &script->sets[i], (struct loc){0});
+        shell_variable(&shell, script->sets[i].name)->fixed = true;
     }
     if (!rc)
         rc = read_source(&shell, cells.items, cells.count);

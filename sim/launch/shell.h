@@ -41,10 +41,20 @@ struct shell_commands {
 /* A variable that the caller knows: it keeps its value whatever the script says. */
 struct shell_set { const char *name, *value; };
 
+/* A variable that the script begins with, and where it is said. */
+struct shell_given { struct shell_set set; struct loc loc; };
+struct shell_script {
+    const char *file, *text;         /* file: for messages */
+    size_t length;
+    const struct shell_set *sets;
+    size_t nsets;
+    const struct shell_given *given;
+    size_t ngiven;
+};
+
 /* Reads the simple commands of a script in their order. Everything lives in the arena, but for the lists of `commands`,
- * which shell_commands_release frees. `file` stands for the script in messages. */
-int shell_read(struct arena *arena, const char *file, const char *text, size_t length, const struct shell_set *sets,
-               size_t nsets, struct shell_commands *commands, struct error *err);
+ * which shell_commands_release frees. */
+int shell_read(struct arena *arena, const struct shell_script *script, struct shell_commands *commands, struct error *err);
 void shell_commands_release(struct shell_commands *commands);
 /* The name of the first thing in a word that is not known ("$1", "$(...)", "NODES"); NULL: all is known. */
 const char *shell_unknown(struct arena *arena, const char *text);

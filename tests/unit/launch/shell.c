@@ -16,7 +16,7 @@ static void read_last(const char *script, char *words, size_t size)
     struct error err = {0};
     FILE *out = fmemopen(words, size, "w");
 
-    if (shell_read(&arena, "a.sh", script, strlen(script), sets, COUNT(sets), &commands, &err)) {
+    if (shell_read(&arena, &(struct shell_script){"a.sh", script, strlen(script), sets, COUNT(sets), NULL, 0}, &commands, &err)) {
         fprintf(out, "%d:%d", err.messages[0].loc.line, err.messages[0].loc.column);
     } else if (commands.count) {
         const struct shell_command *last = &commands.items[commands.count - 1];
@@ -78,7 +78,7 @@ static const struct { const char *script, *words; } cases[] = {
     /* functions, subshells, the shell's own commands; a launch among them knows its words alone */
     {"f() { a $1; }", ""}, {"f() { a $2 \"$@\" $#; }; f x 'y z'", "[a][y][z][x][y z][2]"},
     {"f() { local X=2 Y; a $X$Y; }; X=1; Y=1; f", "[a][2{Y}]"}, {"f() { X=2; }; X=1; f; a $X", "[a][2]"},
-    {"f() { return; X=2; }; X=1; f; a $X", "[a][1]"}, {"f() { f; }; f", "1:10"},
+    {"f() { return; X=2; }; X=1; f; a $X", "[a][1]"}, {"f() { f; }; f", "1:8"},
     {"X=1; (X=2; a $X)", "[a][2]"}, {"X=1; (X=2); a $X", "[a][1]"}, {"X=1; X=2 a $X", "[a][1]"},
     {"X=1; false && X=2; a $X", "[a][1]"}, {"X=1; a && X=2; b $X", "[b][{X}]"}, {"cd x && a 1", "[a][1]"},
     {"X=1; eval 'X=2'; a $X", "[a][2]"}, {"X=1; let X=2; a $X", "[a][{X}]"}, {"X=1; unset X; a ${X:-3}", "[a][3]"},
@@ -114,7 +114,7 @@ static void test_places(void **state)
     const struct shell_word *words;
 
     (void)state;
-    assert_int_equal(shell_read(&arena, "a.sh", script, strlen(script), NULL, 0, &commands, &err), 0);
+    assert_int_equal(shell_read(&arena, &(struct shell_script){.file = "a.sh", .text = script, .length = strlen(script)}, &commands, &err), 0);
     words = commands.items[commands.count - 1].words;
     assert_string_equal(words[2].text, "x");
     assert_int_equal(words[2].loc.line, 1);
