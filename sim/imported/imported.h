@@ -67,6 +67,9 @@ const char *imported_shown(const struct imported *m, const char *name);
 void imported_warn(struct imported *m, const char *name, const char *format, ...) __attribute__((format(printf, 3, 4)));
 int imported_refuse(struct imported *m, const char *name, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* Warns that nobody says the tokens of a sample, where the scenario's transformer has the most that its model takes. hint:
+ * by what --set a person says them. */
+void imported_length(struct imported *m, const char *hint);
 /* Adds a line to the comment above the scenario. */
 void imported_remark(struct imported *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
