@@ -373,6 +373,58 @@ READ = {r"TP=8", r"(TP=8)", r"{ TP=8; }", r"TP=8 true", r"f() { TP=8; }; f", r"f
         r"if ! [ 1 = 2 ]; then TP=8; fi", r"unset TP; TP=${TP-8}", r"set -- 2 8; shift; TP=$1", r"TP=${1:-8}",
         r"bash ./env.sh", r"(exit 1); TP=8", r"f() { TP=8; return; TP=2; }; f", r"{ TP=8; } | cat", r"TP=8 & wait"}
 
+# Ways in which a script launches: LAUNCH is the command.
+FORMS = r"""
+exec LAUNCH
+exec LAUNCH\nTP=8
+f() { LAUNCH; }; TP=8; f
+f() { LAUNCH; }; f; TP=8
+f() { local TP=8; LAUNCH; }; f
+f() { TP=$1; LAUNCH; }; f 8
+f() { LAUNCH; }; TP=8 f
+f() { LAUNCH; }
+f() { LAUNCH; }; false && f
+f() { "$@"; }; TP=8; f LAUNCH
+if [ $TP = 1 ]; then LAUNCH; else TP=8; LAUNCH; fi
+if [ $TP = 2 ]; then LAUNCH; else TP=8; LAUNCH; fi
+if false; then LAUNCH; fi
+case $TP in 1) LAUNCH;; esac
+for TP in 8; do LAUNCH; done
+(TP=8; LAUNCH)
+(TP=8); LAUNCH
+{ TP=8; LAUNCH; } 2>&1 | cat
+TP=8; LAUNCH 2>&1 | tee log
+TP=8; LAUNCH & wait
+TP=8 && LAUNCH
+TP=8; false && LAUNCH
+TP=8; false || LAUNCH
+TP=8; exit; LAUNCH
+TP=8; if [ -d none ]; then exit 1; fi; LAUNCH
+[ -d none ] && exit 1; TP=8; LAUNCH
+C="LAUNCH"; TP=8; $C
+TP=8; C="LAUNCH"; $C
+TP=8; C="LAUNCH"; eval $C
+C='LAUNCH'; TP=8; eval $C
+C='LAUNCH'; TP=8; eval "$C"
+C=(LAUNCH); TP=8; "${C[@]}"
+TP=8; C=(LAUNCH); "${C[@]}"
+TP=8; bash -c "LAUNCH"
+TP=8; bash -c 'LAUNCH'
+export TP=8; bash -c 'LAUNCH'
+TP=8 bash -c 'LAUNCH'
+TP=8 LAUNCH
+TP=8; time LAUNCH
+TP=8; ! LAUNCH
+TP=8; env A=1 LAUNCH
+TP=8; nohup LAUNCH
+set -- $TP 8; TP=$2; LAUNCH
+TP=8; bash <<E\nLAUNCH\nE
+TP=8; echo "LAUNCH"
+TP=8; echo "LAUNCH" | bash
+TP=8; $(echo LAUNCH)
+trap 'LAUNCH' EXIT; TP=8
+""".strip("\n").split("\n")
+
 LAUNCH = ("torchrun --nnodes 1 --nproc_per_node 8 pretrain_gpt.py --num-layers 8 --hidden-size 512 --num-attention-heads 8 "
           "--seq-length 128 --max-position-embeddings 128 --micro-batch-size 1 --global-batch-size 8 --vocab-size 1024 "
           "--tensor-model-parallel-size $TP\n")
@@ -385,7 +437,8 @@ def of_bash(folder, script):
     path = os.path.join(folder, "bin") + ":" + os.environ["PATH"]
     subprocess.run(["bash", script], cwd=folder, env=dict(os.environ, PATH=path), stdin=subprocess.DEVNULL,
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=20, check=False)
-    words = open(os.path.join(folder, "degree")).read().split()
+    with open(os.path.join(folder, "degree")) as file:
+        words = file.read().split()
     return words[-1] if words else None
 
 
@@ -401,9 +454,10 @@ def of_import(dtsim, folder, script):
 
 def judge(dtsim, folder, constructs):
     """What import makes of a script: "same", "refused", "warned", "silent"; and what to print."""
-    lines = "\n".join(constructs).replace(r"\\\n", "\\\n").replace(r"\n", "\n").replace(r"\t", "\t")
+    whole = any("LAUNCH" in construct for construct in constructs)
+    lines = "\n".join(constructs).replace("LAUNCH", LAUNCH.strip()).replace(r"\\\n", "\\\n").replace(r"\n", "\n").replace(r"\t", "\t")
     with open(os.path.join(folder, "run.sh"), "w") as script:
-        script.write("#!/bin/bash\nTP=1\n" + lines + "\n" + LAUNCH)
+        script.write("#!/bin/bash\nTP=1\n" + lines + "\n" + ("" if whole else LAUNCH))
     right = of_bash(folder, "run.sh")
     found, said = of_import(dtsim, folder, "run.sh")
     named = any(3 <= int(n) <= 2 + len(lines.split("\n")) for n in re.findall(r"^run\.sh:(\d+):\d+: warning", said, re.M))
@@ -432,7 +486,7 @@ def main():
         os.chmod(os.path.join(folder, "bin", "torchrun"), 0o755)
         with open(os.path.join(folder, "env.sh"), "w") as other:
             other.write("TP=8\n")
-        for construct in CONSTRUCTS:
+        for construct in CONSTRUCTS + FORMS:
             verdict, told = judge(dtsim, folder, [construct])
             counts[verdict] += 1
             if verdict == "silent" or (construct in READ and verdict != "same"):
@@ -447,7 +501,7 @@ def main():
     if READ - set(CONSTRUCTS):
         print("of no construct: %s" % (READ - set(CONSTRUCTS)))
         wrong += 1
-    print("%d constructs, %d rows of three: %s" % (len(CONSTRUCTS), rows, counts))
+    print("%d constructs, %d launches, %d rows of three: %s" % (len(CONSTRUCTS), len(FORMS), rows, counts))
     return 1 if wrong else 0
 
 
