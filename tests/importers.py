@@ -83,6 +83,8 @@ COUNTS = [
     ("mpiexec -n 16 -ppn 8 python PROGRAM", 2, None, 16, 0),
     ("mpirun --np 24 --map-by ppr:8:node python PROGRAM", 3, None, 24, 0),
     ("mpirun -np 16 python PROGRAM", 2, None, 16, 0),
+    ("aprun -n 16 -N 4 python PROGRAM", 4, 4, 16, 0),
+    ("#SBATCH -N 2\n#SBATCH -n 16\nibrun python PROGRAM", 2, None, 16, 0),
     ("deepspeed --num_nodes 2 --num_gpus 8 PROGRAM", 2, None, 16, 0),
     ("deepspeed --num_nodes 4 PROGRAM", 4, None, 32, 0),
     ("deepspeed --num_gpus=4 PROGRAM", 1, None, 4, 0),

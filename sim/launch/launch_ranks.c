@@ -165,7 +165,8 @@ static const char *starter(const char *text)
     static const struct { const char *word, *name; } names[] = {
         {"torchrun", "torchrun"}, {"torch.distributed.run", "torchrun"}, {"torch.distributed.launch", "torchrun"},
         {"srun", "srun"}, {"sbatch", "sbatch"}, {"salloc", "sbatch"}, {"mpirun", "mpirun"}, {"mpiexec", "mpirun"},
-        {"mpiexec.hydra", "mpirun"}, {"orterun", "mpirun"}, {"prun", "mpirun"}, {"deepspeed", "deepspeed"}, {"accelerate", "accelerate"},
+        {"mpiexec.hydra", "mpirun"}, {"orterun", "mpirun"}, {"prun", "mpirun"}, {"aprun", "mpirun"}, {"ibrun", "srun"}, {"deepspeed", "deepspeed"},
+        {"accelerate", "accelerate"},
     };
 
     for (size_t i = 0; i < COUNT(names); i++)
