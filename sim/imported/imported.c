@@ -35,6 +35,17 @@ void imported_remark(struct imported *m, const char *format, ...)
     m->comment = arena_printf(m->arena, "%s# %s\n", m->comment, text);
 }
 
+void imported_length(struct imported *m, const char *hint)
+{
+    const struct node *sequence = node_at(m->root, "model.transformer.sequence");
+
+    if (!sequence || !sequence->text)
+        return;
+    launch_warn(m->launch, m->arena, m->launch->loc, "the tokens of a sample are not said; %s is taken, the most that the model "
+                "takes; give --set %s=N", sequence->text, hint);
+    imported_remark(m, "sequence: not said; the most that the model takes");
+}
+
 /* What a word there is here: "LayerNorm=layernorm RMSNorm=rmsnorm". */
 static const char *translated(struct arena *arena, const char *words, const char *word)
 {

@@ -41,8 +41,8 @@ void imported_print(const struct node *root, const char *file, const char *kind,
 void imported_plain(struct imported *m);
 /* GPUs of a node of the platform of the options, or of dgx-h100; 0: an error. */
 long imported_node_gpus(struct imported *m);
-/* The GPUs that --set or the launcher says (nnodes x nproc_per_node), or a log; 0: nobody says it. */
-long imported_world(const struct imported *m);
+/* The GPUs that --set or the launch says (nnodes x nproc_per_node, or world-size), or a log; 0: nobody says it. */
+long imported_world(struct imported *m);
 /* Puts the cluster and strategy.data, and warns of what is not said. `model`: GPUs of a replica; least: of which number
  * the replicas are a multiple; replicas: what they should divide (0: anything); world: GPUs (0: not said). The
  * replicas; 0: an error. */
@@ -67,6 +67,9 @@ const char *imported_shown(const struct imported *m, const char *name);
 void imported_warn(struct imported *m, const char *name, const char *format, ...) __attribute__((format(printf, 3, 4)));
 int imported_refuse(struct imported *m, const char *name, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* Warns that nobody says the tokens of a sample, where the scenario's transformer has the most that its model takes. hint:
+ * by what --set a person says them. */
+void imported_length(struct imported *m, const char *hint);
 /* Adds a line to the comment above the scenario. */
 void imported_remark(struct imported *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

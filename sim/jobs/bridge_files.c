@@ -2,6 +2,8 @@
 #include "jobs/bridge_internal.h"
 #include "jobs/bridge_table.h"
 
+#include <strings.h>
+
 #include "base/base.h"
 #include "config/conf.h"
 #include "imported/imported.h"
@@ -62,6 +64,17 @@ static void move_parts(struct arena *arena, const struct node *parts, const char
     }
 }
 
+/* The adapters that a file gives to weights, which are frozen; NULL: none. */
+static const struct node *adapters_of(const struct node *root)
+{
+    static const char *const paths[] = {"peft", "model_transform", "model.model_transform"};
+    const struct node *found = NULL;
+
+    for (size_t i = 0; i < COUNT(paths) && !found; i++)
+        found = node_at(root, paths[i]);
+    return found && !node_is_null(found) ? found : NULL;
+}
+
 /* NeMo 2's tree as Megatron Bridge's. */
 static struct node *from_nemo(struct arena *arena, const struct node *nemo)
 {
@@ -80,9 +93,112 @@ static struct node *from_nemo(struct arena *arena, const struct node *nemo)
             move(arena, section_of(arena, root, size ? "train" : "dataset"), data->keys[i], data->items[i],
                  data->key_locs[i]);
     }
+    if (adapters_of(nemo))
+        move(arena, root, "peft", (struct node *)adapters_of(nemo), adapters_of(nemo)->loc);
     move_parts(arena, node_at(nemo, "trainer.plugins"), "MixedPrecision", "mixed_precision", root);
     move_parts(arena, node_at(nemo, "trainer.callbacks"), "CommOverlap", "comm_overlap", root);
     return root;
+}
+
+/* Keys of a recipe (nemo/collections/llm/api.py: pretrain, finetune, train), and those of its trainer that say nothing of
+ * an iteration's time. */
+static const char *const recipe_keys[] = {"model", "data", "trainer", "optim", "peft", "model_transform", "log", "resume",
+                                          "tokenizer", "export"};
+static const char *const trainer_keys[] = {
+    "strategy", "plugins", "callbacks", "devices", "num_nodes", "accelerator", "max_steps", "max_epochs", "max_time",
+    "min_steps", "min_epochs", "val_check_interval", "check_val_every_n_epoch", "limit_train_batches", "limit_val_batches",
+    "limit_test_batches", "log_every_n_steps", "logger", "num_sanity_val_steps", "use_distributed_sampler",
+    "enable_checkpointing", "enable_progress_bar", "enable_model_summary", "default_root_dir", "reload_dataloaders_every_n_epochs",
+    "fast_dev_run", "detect_anomaly", "inference_mode", "deterministic", "benchmark", "precision", "profiler", "sync_batchnorm"};
+/* Callbacks that do not change an iteration. */
+static const char *const callback_classes[] = {
+    "CommOverlap", "GarbageCollection", "Timing", "Checkpoint", "Nsys", "Preemption", "Logger", "Monitor", "Progress", "Stop",
+    "Debug", "Memory", "Flops", "FLOPs", "Straggler", "ModelTransform", "JitTransform", "Energy"};
+
+static bool listed(const char *const *names, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!strcmp(names[i], name))
+            return true;
+    return *name == '_';
+}
+
+/* Callbacks or plugins of other classes: what they do is not known here. */
+static void warn_parts(struct imported *m, const struct node *parts, const char *what, const char *const *classes,
+                       size_t count)
+{
+    size_t items = !parts ? 0 : parts->kind == NODE_SEQUENCE ? parts->count : 1;
+
+    for (size_t i = 0; i < items; i++) {
+        const struct node *part = parts->kind == NODE_SEQUENCE ? parts->items[i] : parts;
+        const char *class = part->kind == NODE_MAPPING ? class_of(part) : NULL;
+        bool known = node_is_null(part);
+
+        for (size_t k = 0; class && k < count; k++)
+            known |= strstr(class, classes[k]) != NULL;
+        if (!known)
+            launch_warn(m->launch, m->arena, part->loc, "trainer.%s: %s is not read; what it does to an iteration is not "
+                        "simulated", what, class ? class : "an item without _target_");
+    }
+}
+
+/* Refuses a file that is no recipe of NeMo 2, and warns of what is not read. */
+static int check_nemo(struct imported *m, const struct node *nemo)
+{
+    static const char *const plugins[] = {"MixedPrecision"};
+    const struct node *trainer = node_get(nemo, "trainer"), *steps = node_at(nemo, "trainer.accumulate_grad_batches");
+
+    for (size_t i = 0; i < nemo->count; i++)
+        if (!listed(recipe_keys, COUNT(recipe_keys), nemo->keys[i]))
+            return error_add(m->err, EXIT_INPUT, nemo->key_locs[i], "'%.60s' is no key of a recipe of NeMo 2; expected model, data, "
+                             "trainer, optim, peft, log or resume, as --to-yaml writes them; files of NeMo AutoModel (recipe, "
+                             "step_scheduler, distributed) are not read", nemo->keys[i]);
+    if (!node_get(nemo, "model") && !trainer)
+        return error_add(m->err, EXIT_INPUT, nemo->loc, "says neither model nor trainer; expected a recipe of NeMo 2, as --to-yaml "
+                         "writes it");
+    for (size_t i = 0; trainer && trainer->kind == NODE_MAPPING && i < trainer->count; i++)
+        if (!listed(trainer_keys, COUNT(trainer_keys), trainer->keys[i]) && strcmp(trainer->keys[i], "gradient_clip_val") &&
+            !node_is_null(trainer->items[i]) && trainer->items[i] != steps)
+            launch_warn(m->launch, m->arena, trainer->key_locs[i], "trainer.%.60s is not read; whether it changes an iteration is "
+                        "not known here", trainer->keys[i]);
+    if (steps && steps->text && strcmp(steps->text, "1"))
+        launch_warn(m->launch, m->arena, steps->loc, "trainer.accumulate_grad_batches: %.20s is not simulated; the global batch "
+                    "says how many micro-batches there are", steps->text);
+    warn_parts(m, node_at(nemo, "trainer.plugins"), "plugins", plugins, COUNT(plugins));
+    warn_parts(m, node_at(nemo, "trainer.callbacks"), "callbacks", callback_classes, COUNT(callback_classes));
+    return 0;
+}
+
+/* Low-rank adapters (Megatron Bridge, peft/lora.py; NeMo, collections/llm/peft/lora.py). */
+static void put_adapters(struct imported *m, const struct node *adapters)
+{
+    static const struct { const char *theirs, *ours; } modules[] = {
+        {"linear_qkv", "qkv"}, {"linear_proj", "projection"}, {"linear_fc1", "mlp-up"}, {"linear_fc2", "mlp-down"},
+    };
+    const struct launch_argument *said = imported_given(m, "peft.target_modules");
+    const char *class = adapters->kind == NODE_MAPPING ? class_of(adapters) : adapters->text, *list = "";
+    const struct node *target = node_get(adapters, "_target_");
+    long rank = imported_given(m, "peft.dim") ? imported_number(m, "peft.dim") : 32;         /* peft/lora.py */
+
+    class = class ? class : target ? target->text : "LoRA";
+    if (!class || strcasecmp(class, "LoRA") || rank < 1 || rank > 65536) {
+        error_add(m->err, EXIT_INPUT, adapters->loc, "peft: %.60s of rank %ld is not simulated; expected LoRA of rank 1 to 65536",
+                  class ? class : "a list", rank);
+        return;
+    }
+    for (size_t i = 0; said && i < said->count; i++) {
+        size_t k = 0;
+
+        while (k < COUNT(modules) && strcmp(modules[k].theirs, said->values[i].text))
+            k++;
+        if (k == COUNT(modules)) {
+            error_add(m->err, EXIT_INPUT, said->values[i].loc, "peft.target_modules: '%.60s' is not simulated; expected linear_qkv, "
+                      "linear_proj, linear_fc1 or linear_fc2", said->values[i].text);
+            return;
+        }
+        list = arena_printf(m->arena, "%s%s%s", list, *list ? ", " : "", modules[k].ours);
+    }
+    imported_put(m, "memory.lora", "{rank: %ld, targets: [%s]}", rank, said ? list : "qkv, projection, mlp-up, mlp-down");
 }
 
 /* trainer.num_nodes and trainer.devices are the launcher's. */
@@ -109,12 +225,17 @@ static struct node *read(struct arena *arena, const struct job_text *job, bool n
 {
     struct launch launch = {.file = job->file};
     struct imported m = {.arena = arena, .launch = &launch, .options = job->options, .table = &bridge_keys, .err = err};
+    const struct node *adapters = NULL;
     struct node *root;
     const char *class = NULL;
     bool printed = false;
     int rc = conf_parse(arena, job->file, job->text, job->length, &root, err);
 
+    launch.loc = (struct loc){.file = job->file};
+    if (!rc && nemo && root->kind == NODE_MAPPING)
+        rc = check_nemo(&m, root);
     if (!rc && root->kind == NODE_MAPPING) {
+        adapters = adapters_of(root);
         const struct node *model = node_at(root, nemo ? "model.config" : "model");
 
         class = model && model->kind == NODE_MAPPING ? class_of(model) : NULL;
@@ -127,6 +248,9 @@ static struct node *read(struct arena *arena, const struct job_text *job, bool n
         imported_begin(&m);
         rc = job_arguments(arena, root, &launch, err) ? -1 :
              bridge_build(&m, class, nemo ? "nemo" : "megatron-bridge", printed);
+        if (!rc && adapters)
+            put_adapters(&m, adapters);
+        rc |= err->count ? -1 : 0;
         rc = imported_end(&m, rc, notes);
     }
     *comment = m.comment;

@@ -120,7 +120,13 @@ static const struct argument_row rows[] = {
     READ("mixed_precision"), READ("mixed_precision.grad_reduce_in_fp32"), READ("mixed_precision.precision"),
     READ("ddp.grad_reduce_in_fp32"), READ("model.activation_func"), READ("model.gated_linear_unit"),
     READ("model.vocab_size"), READ("model.should_pad_vocab"), READ("model.params_dtype"),
-    LACKS("peft", NULL, "all weights are trained, without adapters"),
+    {.name = "peft.dim", .class = ARGUMENT_MAPPED, .kind = KIND_INT},
+    READ("peft.target_modules"), IDLE("peft.alpha"), IDLE("peft.lora_A_init_method"), IDLE("peft.lora_B_init_method"),
+    IDLE("peft.dropout_position"), LACKS("peft.dropout", "0.0", "adapters drop nothing"),
+    {.name = "peft", .class = ARGUMENT_MAPPED, .kind = KIND_ANY},
+    {.name = "peft.exclude_modules", .class = ARGUMENT_LACKS, .kind = KIND_ANY, .why = "all blocks have the adapters"},
+    {.name = "peft.a2a_experimental", .class = ARGUMENT_LACKS, .kind = KIND_ANY, .fallback = "false",
+     .why = "adapters are exchanged as the layers that they belong to"},
     LACKS("model.bias_activation_fusion", "true", "bias and activation stay fused"),
     LACKS("model.qk_l2_norm", NULL, "no kernel scales queries and keys by their length"),
     LACKS("model.cpu_offloading", NULL, "activations stay on the GPU"),
@@ -242,7 +248,7 @@ static const struct argument_row *find(const char *name, bool log)
 
     (void)log;
     for (size_t i = 0; i < COUNT(rows); i++)
-        if (!strcmp(rows[i].name, name) || (!strcmp(rows[i].name, "peft") && same(name, "peft", length)))
+        if (!strcmp(rows[i].name, name))
             return &rows[i];
     for (size_t i = 0; i < COUNT(names); i++)
         if (!strcmp(names[i].key, name))

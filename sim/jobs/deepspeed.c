@@ -248,19 +248,13 @@ static void put_gradients(struct imported *m)
 static int put_model(struct imported *m, struct node *model)
 {
     int found = job_model(m, model);
-    struct node *sequence = node_at(m->root, "model.transformer.sequence");
 
     if (!found)
         return error_add(m->err, EXIT_INPUT, m->launch->loc,
                          "the file does not say the model; give --hf-config CONFIG, a "
                          "Hugging Face config.json");
-    if (found > 0 && !model && !is_set(m->options, "sequence") && sequence) {
-        launch_warn(m->launch, m->arena, m->launch->loc,
-                    "the tokens of a sample are not said; %s is taken, the most that "
-                    "the model takes; give --set sequence=N",
-                    sequence->text);
-        imported_remark(m, "sequence: not said; the most that the model takes");
-    }
+    if (found > 0 && !model && !is_set(m->options, "sequence"))
+        imported_length(m, "sequence");
     return found > 0 ? 0 : -1;
 }
 

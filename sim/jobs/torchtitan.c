@@ -108,11 +108,37 @@ static void put_points(struct imported *m, const struct launch_argument *points,
         imported_put(m, "strategy.split", "[%s%ld]", text, layers - before);
 }
 
+/* Chunks of a rank where a key says the blocks of a stage (torchtitan/distributed/pipeline_parallel.py at b5bcd76c,
+ * lines 218-242): stages = ceil((blocks + first + last) / blocks of a stage), as many on each rank. `usual`: the schedule's
+ * number of chunks, 1: it has one stage a rank. 0: an error. */
+static long chunks_of(struct imported *m, long layers, long pipeline, long usual)
+{
+    static const char key[] = PARALLEL "pipeline_parallel_layers_per_stage";
+    const char *schedule = imported_word(m, PARALLEL "pipeline_parallel_schedule");
+    long per = imported_number(m, key), stages, chunks;
+    bool vee = !strcasecmp(schedule, "ZBVZeroBubble") || !strcasecmp(schedule, "DualPipeV");
+
+    if (!imported_given(m, key))
+        return usual;
+    if (per < 1)
+        return imported_refuse(m, key, "expected a number above 0, found %ld", per), 0;
+    if (!layers) {
+        imported_warn(m, key, "the blocks of the model are not known here; each rank gets %ld stages", usual);
+        return usual;
+    }
+    stages = (layers + imported_number(m, PARALLEL "pipeline_parallel_first_stage_less_layers") +
+              imported_number(m, PARALLEL "pipeline_parallel_last_stage_less_layers") + per - 1) / per;
+    chunks = stages / pipeline;
+    if (stages % pipeline || (usual == 1 ? chunks != 1 : chunks < 2) || (vee && chunks != 2))
+        return imported_refuse(m, key, "%ld blocks are %ld stages, which torchtitan refuses on %ld ranks with %.60s", layers, stages,
+                               pipeline, schedule), 0;
+    return chunks;
+}
+
 static void put_pipeline(struct imported *m, long layers)
 {
     const char *name = imported_word(m, PARALLEL "pipeline_parallel_schedule"), *list = "";
     long pipeline = degree(m, PARALLEL "pipeline_parallel_degree"), chunks = 0;
-    long per = imported_number(m, PARALLEL "pipeline_parallel_layers_per_stage");
     const struct launch_argument *points = imported_given(m, PARALLEL "pipeline_parallel_split_points");
 
     if (pipeline == 1)
@@ -129,10 +155,12 @@ static void put_pipeline(struct imported *m, long layers)
                         list);
         return;
     }
-    if (per > 0 && layers && layers % (per * pipeline) == 0 && chunks > 1)
-        chunks = layers / (per * pipeline);
-    if (points && points->count && chunks > 1 && (points->count + 1) % (size_t)pipeline == 0)
+    if (!points || !points->count)
+        chunks = chunks_of(m, layers, pipeline, chunks);
+    else if (chunks > 1 && (points->count + 1) % (size_t)pipeline == 0)
         chunks = (long)(points->count + 1) / pipeline;
+    if (!chunks)
+        return;
     imported_put(m, "strategy.pipeline", "%ld", pipeline);
     if (chunks > 1)
         imported_put(m, "strategy.chunks", "%ld", chunks);

@@ -1,31 +1,10 @@
 /* launch: finds the one command that runs a training program, and divides its words into arguments. */
 #include "launch/launch.h"
 
-#include "launch/launch_log.h"
-
 #include <ctype.h>
-#include <stdarg.h>
 #include <stdlib.h>
 
 #include "base/base.h"
-
-void launch_warn(struct launch *launch, struct arena *arena, struct loc loc, const char *format, ...)
-{
-    char text[1024];
-    va_list arguments;
-
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    *GROW(&launch->warnings) = (struct launch_warning){loc, arena_strdup(arena, text)};
-}
-
-void launch_release(struct launch *launch)
-{
-    free(launch->launcher.items);
-    free(launch->arguments.items);
-    free(launch->warnings.items);
-}
 
 static bool is_option(const char *word)
 {
@@ -120,12 +99,23 @@ static int choose_command(const struct shell_commands *commands, const struct sh
     return 0;
 }
 
-static int read_script(struct arena *arena, const struct shell_commands *commands, struct launch *launch,
-                       struct error *err)
+/* Statements that are not evaluated, and may have set what is used behind them. */
+static void warn_doubts(struct arena *arena, const struct shell_doubts *doubts, struct launch *launch)
+{
+    for (size_t i = 0; i < doubts->count; i++)
+        if (*doubts->items[i].names)
+            launch_warn(launch, arena, doubts->items[i].loc, "'%s' is not evaluated here; it may set variables that are used "
+                        "behind it: %s; give --set NAME=VALUE for those that it sets", doubts->items[i].what,
+                        doubts->items[i].names);
+}
+
+static int read_script(struct arena *arena, const struct shell_commands *commands, const struct launch_slurm *slurm,
+                       struct launch *launch, struct error *err)
 {
     const struct shell_command *chosen;
     size_t options = 0, program;
 
+    warn_doubts(arena, &commands->doubts, launch);
     if (choose_command(commands, &chosen, err))
         return -1;
     for (size_t i = 0; i < commands->count; i++) {
@@ -150,7 +140,7 @@ static int read_script(struct arena *arena, const struct shell_commands *command
         program = program_of(chosen);
         launch->program = chosen->words[program].text;
         launch->loc = chosen->words[program].loc;
-        divide(arena, chosen->words, program, &launch->launcher, NULL);
+        launch_ranks(arena, chosen, program, slurm, launch);
         divide(arena, chosen->words + program + 1, chosen->count - program - 1, &launch->arguments, launch);
     }
     return 0;
@@ -159,7 +149,10 @@ static int read_script(struct arena *arena, const struct shell_commands *command
 int launch_parse(struct arena *arena, const char *file, const char *text, size_t length, const struct shell_set *sets,
                  size_t nsets, struct launch *launch, struct error *err)
 {
+    struct shell_given given[LAUNCH_SLURM_VARIABLES];
     struct shell_commands commands = {0};
+    struct launch_slurm slurm = {0};
+    size_t ngiven;
     int rc;
 
     launch->file = file;
@@ -167,9 +160,11 @@ int launch_parse(struct arena *arena, const char *file, const char *text, size_t
         launch->log = true;
         return launch_log_read(arena, text, length, launch, err);
     }
-    rc = shell_read(arena, file, text, length, sets, nsets, &commands, err);
+    launch_slurm_read(arena, file, text, length, &slurm);
+    ngiven = launch_slurm_variables(arena, &slurm, given);
+    rc = shell_read(arena, &(struct shell_script){file, text, length, sets, nsets, given, ngiven}, &commands, err);
     if (!rc)
-        rc = read_script(arena, &commands, launch, err);
+        rc = read_script(arena, &commands, &slurm, launch, err);
     shell_commands_release(&commands);
     return rc;
 }

@@ -32,7 +32,9 @@ struct launch {
     bool log;                        /* every argument stands there with its value: True, None, ... */
     bool keys;                       /* the keys of a file, with their dotted paths; `log` too */
     struct loc loc;                  /* of the program, or where the list or the log begins */
-    struct launch_arguments launcher, arguments;         /* torchrun's and the program's, in their order */
+    struct launch_arguments launcher;    /* as far as they are known: nnodes, nproc-per-node ("gpu": all of a node),
+                                            world-size */
+    struct launch_arguments arguments;   /* the program's, in their order */
     struct launch_warnings warnings;
 };
 
@@ -44,5 +46,28 @@ int launch_parse(struct arena *arena, const char *file, const char *text, size_t
 void launch_release(struct launch *launch);
 void launch_warn(struct launch *launch, struct arena *arena, struct loc loc, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+
+/* For launch.c alone. launch_log.c: the arguments that Megatron-LM prints when it begins (megatron/training/arguments.py,
+ * _print_args). Each stands in a line of its own; what others put before a line (ranks, times) is skipped. */
+/* Whether the text holds the line "---- arguments ----". */
+bool launch_log_is(const char *text, size_t length);
+int launch_log_read(struct arena *arena, const char *text, size_t length, struct launch *launch, struct error *err);
+
+/* launch_ranks.c */
+/* A number that a launch says; 0: it does not; below 0: it is not known. */
+struct launch_number { long value; struct loc loc; };
+/* What Slurm is asked for: nodes, tasks, tasks a node, GPUs a node. */
+struct launch_slurm { struct launch_number nodes, tasks, per_node, gpus; };
+
+enum { LAUNCH_SLURM_VARIABLES = 8 };
+
+/* Reads the #SBATCH lines of a script. */
+void launch_slurm_read(struct arena *arena, const char *file, const char *text, size_t length, struct launch_slurm *slurm);
+/* The variables that Slurm sets for such a job, LAUNCH_SLURM_VARIABLES at most. Returns how many. */
+size_t launch_slurm_variables(struct arena *arena, const struct launch_slurm *slurm, struct shell_given *given);
+/* Puts nnodes, nproc-per-node and world-size into launch->launcher, as far as the words before the program and Slurm say
+ * them; warns where these differ. */
+void launch_ranks(struct arena *arena, const struct shell_command *command, size_t program,
+                  const struct launch_slurm *slurm, struct launch *launch);
 
 #endif

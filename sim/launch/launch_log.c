@@ -1,5 +1,5 @@
 /* launch_log: "  num_layers ............... 32". */
-#include "launch/launch_log.h"
+#include "launch/launch.h"
 
 #include <ctype.h>
 #include <stdlib.h>

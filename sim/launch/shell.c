@@ -1,5 +1,4 @@
-/* shell: statements, one after the other: assignments, commands, and the words of if, for and case that decide whether
- * commands run. */
+/* shell: statements, one after the other: lists of commands, and the blocks around them. */
 #include "launch/shell_internal.h"
 
 #include <ctype.h>
@@ -7,203 +6,184 @@
 
 #include "base/base.h"
 
-/* The length of NAME= or NAME+= at the reader's place; 0: there is none. */
-static size_t assignment_length(const struct shell *shell)
-{
-    size_t n = 0;
-
-    while (isalnum((unsigned char)shell_peek(shell, n)) || shell_peek(shell, n) == '_')
-        n++;
-    if (!n || isdigit((unsigned char)shell_peek(shell, 0)))
-        return 0;
-    if (shell_peek(shell, n) == '+' && shell_peek(shell, n + 1) == '=')
-        return n + 2;
-    return shell_peek(shell, n) == '=' ? n + 1 : 0;
-}
-
-static int read_array(struct shell *shell, struct fields *fields, struct loc opened)
-{
-    for (shell->at++;;) {
-        shell_skip_blanks(shell, true);
-        if (shell_peek(shell, 0) == ')') {
-            shell->at++;
-            return 0;
-        }
-        size_t before = shell->at;
-
-        if (shell->at >= shell->length)
-            return error_add(shell->err, EXIT_INPUT, opened, "the list is never closed; expected ')'");
-        if (shell_word(shell, fields, false))
-            return -1;
-        if (shell->at == before)
-            shell->at++;
-    }
-}
-
-static int read_assignment(struct shell *shell, size_t length, enum life life)
-{
-    struct cells name = {(struct cell *)shell->source + shell->at, length, 0};
-    const char *text = shell_text(shell->arena, &name);
-    bool add = text[length - 2] == '+';
-    struct fields value = {0};
-    int rc;
-
-    shell->at += length;
-    struct loc opened = shell_loc(shell);
-
-    if (shell_peek(shell, 0) == '(') {
-        rc = read_array(shell, &value, opened);
-    } else {
-        rc = shell_word(shell, &value, true);
-        if (!value.count)
-            *GROW(&value) = (struct cells){0};
-    }
-    if (!rc)
-        rc = shell_assign(shell, arena_strndup(shell->arena, text, length - 1 - add), &value, add, life);
-    free(value.items);
-    return rc;
-}
-
 static int read_source(struct shell *shell, const struct cell *source, size_t length);
 
-/* A script in quotes: bash -c "...", or a variable that holds a command. */
-static int read_inner(struct shell *shell, const struct cells *cells, enum life life)
+static int read_inner(struct shell *shell, const struct cell *items, size_t count, enum life life)
 {
     struct shell outer = *shell;
     int rc;
 
     if (++shell->depth > SHELL_MAX_DEPTH)
-        return error_add(shell->err, EXIT_INPUT, shell_loc(shell), "scripts in quotes are nested more than %d deep",
+        return error_add(shell->err, EXIT_INPUT, shell_loc(shell), "scripts in quotes and calls are nested more than %d deep",
                          SHELL_MAX_DEPTH);
     shell->life = life;
-    rc = read_source(shell, cells->items, cells->count);
+    shell->base = shell->nframes;
+    shell->heredoc = NULL;
+    rc = read_source(shell, items, count);
     shell->source = outer.source;
     shell->at = outer.at;
     shell->length = outer.length;
     shell->depth = outer.depth;
     shell->life = outer.life;
+    shell->now = outer.now;
     shell->nframes = outer.nframes;
+    shell->base = outer.base;
+    shell->list = outer.list;
+    shell->heredoc = outer.heredoc;
     return rc;
 }
 
-static bool holds_script(const char *text)
+/* (( )): names that it sets are in doubt. */
+static int read_arithmetic(struct shell *shell)
 {
-    const char *script = strstr(text, ".py");
+    size_t begin = shell->at;
+    int depth = 0;
 
-    return script && strpbrk(text, " \t\n") && strstr(script, " -");
-}
+    for (; shell->at < shell->length; shell->at++) {
+        char c = shell_peek(shell, 0);
 
-/* Commands whose words are text. */
-static bool prints(const char *command)
-{
-    return !strcmp(command, "echo") || !strcmp(command, "printf") || !strcmp(command, "cat");
-}
-
-/* The words of a command that is over: a test, or a command to keep. */
-static int keep_command(struct shell *shell, const struct fields *fields, enum life life)
-{
-    struct shell_command command = {.certain = life == LIFE_SURE};
-    struct frame *top = shell->nframes ? &shell->frames[shell->nframes - 1] : NULL;
-
-    if (!fields->count)
-        return 0;
-    command.words = ARENA_ARRAY(shell->arena, struct shell_word, fields->count);
-    for (size_t i = 0; i < fields->count; i++) {
-        const struct cells *cells = &fields->items[i];
-        const char *text = shell_text(shell->arena, cells);
-
-        if (!i && prints(text))
-            return 0;
-        if (life != LIFE_DEAD && holds_script(text) && read_inner(shell, cells, life))
-            return -1;
-        if (cells->count && !holds_script(text))
-            command.words[command.count++] = (struct shell_word){
-                text, {shell->file, cells->items[0].line, cells->items[0].column}};
+        depth += (c == '(') - (c == ')');
+        if (!depth)
+            break;
     }
-    bool test = command.count > 1 && (!strcmp(command.words[0].text, "[") || !strcmp(command.words[0].text, "[["));
-
-    shell->chain = test ? shell_test(shell, command.words + 1, command.count - 2) : LIFE_MAYBE;
-    if (top && top->kind == FRAME_LOOP && command.count > 1 && !strcmp(command.words[1].text, "in"))
-        return shell_assign(shell, command.words[0].text, fields, false, life);         /* for NAME in ... */
-    if (top && top->condition) {
-        top->tests++;
-        top->result = shell->chain;
-    } else if (!test && life != LIFE_DEAD && command.count) {
-        *GROW(shell->commands) = command;
-        shell->chain = LIFE_SURE;
-    }
+    shell->at += shell->at < shell->length;
+    shell_doubt_arithmetic(shell, begin, shell_text(shell->arena, &(struct cells){
+        (struct cell *)shell->source + begin, shell->at - begin, 0}), shell->now);
+    shell->loop_name = false;
+    shell_succeeded(shell, LIFE_MAYBE);
     return 0;
 }
 
-/* A simple command up to what ends it. */
-static int read_command(struct shell *shell, enum life life)
+/* A reserved word at the place of a command; NULL: there is none. */
+static const char *reserved(struct shell *shell)
 {
-    struct fields fields = {0};
-    bool exports = false;
-    int rc = 0;
+    char word[16];
+    size_t n = 0;
 
-    while (!rc) {
-        shell_skip_blanks(shell, false);
-        char c = shell_peek(shell, 0);
-        size_t length = !fields.count || exports ? assignment_length(shell) : 0, before = shell->at, words = fields.count;
-
-        if (shell->at >= shell->length || strchr("\n;&|()", c)) {
-            if (c == '(' && fields.count == 1)           /* NAME (): a function, whose commands are read as they stand */
-                fields.count = 0;
-            break;
-        }
-        if (length)
-            rc = read_assignment(shell, length, life);
-        else if (c == '<' || c == '>')
-            rc = shell_skip_redirection(shell);
-        else
-            rc = shell_word(shell, &fields, false);
-        if (!rc && words == 0 && fields.count == 1 && !length) {
-            const char *word = shell_text(shell->arena, &fields.items[0]);
-
-            exports = !strcmp(word, "export") || !strcmp(word, "local") || !strcmp(word, "declare") ||
-                      !strcmp(word, "readonly");
-            if (shell_keyword(shell, word)) {
-                fields.count = 0;
-                life = shell->life;
-            }
-        }
-        if (shell->at == before)
-            shell->at++;
+    while (n + 1 < sizeof word && shell_peek(shell, n) && !isspace((unsigned char)shell_peek(shell, n)) &&
+           !strchr(";&|()<>", shell_peek(shell, n))) {
+        word[n] = shell_peek(shell, n);
+        n++;
     }
-    if (!rc && !exports)
-        rc = keep_command(shell, &fields, life);
-    free(fields.items);
+    word[n] = '\0';
+    return n ? arena_strdup(shell->arena, word) : NULL;
+}
+
+/* function NAME ... */
+static int read_function(struct shell *shell, size_t begin)
+{
+    struct fields name = {0};
+    int rc;
+
+    shell_skip_blanks(shell, false);
+    rc = shell_word(shell, &name, true);
+    if (!rc && name.count)
+        rc = shell_function(shell, shell_text(shell->arena, &name.items[0]), begin);
+    free(name.items);
     return rc;
+}
+
+/* Of the command that begins. */
+static void set_life(struct shell *shell)
+{
+    shell->now = shell->list.life < shell->reach ? shell->list.life : shell->reach;
+}
+
+static int read_statement(struct shell *shell)
+{
+    const char *word = reserved(shell);
+    size_t begin = shell->at;
+    bool is = false;
+
+    set_life(shell);
+    if (!word)
+        return shell_simple(shell);
+    if (!strcmp(word, "function")) {
+        shell->at += strlen(word);
+        return read_function(shell, begin);
+    }
+    shell->at += strlen(word);
+    if (shell_keyword(shell, word, &is) || is)
+        return shell->err->count ? -1 : 0;
+    shell->at = begin;
+    return shell_simple(shell);
+}
+
+/* ( and ), where no word and no list of values holds them. */
+static int read_bracket(struct shell *shell)
+{
+    const struct frame *top = shell_top(shell);
+    size_t snapshots = top ? top->snapshots : 0;
+    enum life reach = top ? top->reach : shell->reach;
+    bool ended = top && top->ended;
+
+    set_life(shell);
+    if (shell_peek(shell, 0) == '(' && shell_peek(shell, 1) == '(')
+        return read_arithmetic(shell);
+    if (shell_peek(shell, 0) == '(') {
+        shell->at++;
+        return shell_open(shell, FRAME_SUBSHELL);
+    }
+    shell->at++;
+    if (!top || (top->kind != FRAME_SUBSHELL && (top->kind != FRAME_FUNCTION || top->close != ')')))
+        return 0;
+    shell_end_list(shell);
+    if (top->kind == FRAME_FUNCTION)
+        shell_end_function(shell);
+    shell_undo(shell, snapshots);
+    shell_close(shell, shell->last);
+    shell->reach = reach;
+    shell->ended = ended;
+    return 0;
+}
+
+/* What ends a command. */
+static int read_separator(struct shell *shell)
+{
+    char c = shell_peek(shell, 0), d = shell_peek(shell, 1);
+
+    if (c == '(' || c == ')')
+        return read_bracket(shell);
+    shell->at++;
+    if (c == '\n' && shell->heredoc) {
+        shell_end_list(shell);
+        return shell_skip_document(shell);
+    }
+    if ((c == '&' || c == '|') && d == c) {
+        shell->at++;
+        shell_join(shell, c == '&' ? JOINT_AND : JOINT_OR);
+        shell_skip_blanks(shell, !shell->heredoc);
+        return 0;
+    }
+    if (c == '|') {                                          /* each command of a pipe runs in a subshell */
+        shell->at += d == '&';
+        shell_undo(shell, shell->list.element);
+        shell->list.piped = true;
+        shell_skip_blanks(shell, !shell->heredoc);
+        return 0;
+    }
+    if (c == '&')
+        shell_undo(shell, shell->list.begin);
+    shell_end_list(shell);
+    return 0;
 }
 
 static int read_source(struct shell *shell, const struct cell *source, size_t length)
 {
-    enum life next;
     int rc = 0;
 
     shell->source = source;
     shell->at = 0;
     shell->length = length;
-    for (next = shell->life; !rc && shell->at < shell->length;) {
+    shell->list = (struct chain){.life = shell->life, .before = LIFE_SURE, .status = LIFE_SURE,
+                                .begin = shell->undo.count, .element = shell->undo.count};
+    while (!rc && shell->at < shell->length) {
         shell_skip_blanks(shell, false);
-        char c = shell_peek(shell, 0), d = shell_peek(shell, 1);
-
-        if (c == '\n' && shell->heredoc) {
-            shell->at++;
-            rc = shell_skip_document(shell);
-        } else if (c && strchr("\n;&|()", c)) {
-            bool chain = (c == '&' && d == '&') || (c == '|' && d == '|');
-            enum life result = c == '&' ? shell->chain : shell->chain == LIFE_MAYBE ? LIFE_MAYBE :
-                               shell->chain == LIFE_SURE ? LIFE_DEAD : LIFE_SURE;
-
-            shell->at += chain ? 2 : 1;
-            next = !chain || shell->life == LIFE_DEAD ? shell->life : result == LIFE_SURE ? shell->life : result;
-        } else if (shell->at < shell->length) {
-            rc = read_command(shell, next < shell->life ? next : shell->life);
-            next = shell->life;
-        }
+        if (shell->at < shell->length)
+            rc = strchr("\n;&|()", shell_peek(shell, 0)) ? read_separator(shell) : read_statement(shell);
     }
+    if (!rc)
+        shell_end_list(shell);
     return rc;
 }
 
@@ -228,31 +208,42 @@ static int read_cells(struct shell *shell, const char *text, size_t length, stru
     return 0;
 }
 
-int shell_read(struct arena *arena, const char *file, const char *text, size_t length, const struct shell_set *sets,
-               size_t nsets, struct shell_commands *commands, struct error *err)
+static void set_variable(struct shell *shell, const struct shell_set *set, struct loc loc)
 {
-    struct shell shell = {.arena = arena, .err = err, .file = file, .commands = commands, .life = LIFE_SURE};
+    struct fields value = {0};
+
+    *GROW(&value) = shell_cells(shell, set->value, loc);
+    shell_assign(shell, set->name, &value, false, LIFE_SURE);
+    free(value.items);
+}
+
+int shell_read(struct arena *arena, const struct shell_script *script, struct shell_commands *commands, struct error *err)
+{
+    struct shell shell = {.arena = arena, .err = err, .file = script->file, .commands = commands, .life = LIFE_SURE,
+                          .reach = LIFE_SURE, .inner = read_inner, .now = LIFE_SURE, .last = LIFE_SURE};
     struct cells cells = {0};
-    int rc = read_cells(&shell, text, length, &cells);
+    int mistakes = err->count, rc = read_cells(&shell, script->text, script->length, &cells);
 
-    for (size_t i = 0; i < nsets; i++) {
-        struct fields value = {0};
-
-        *GROW(&value) = shell_cells(&shell, sets[i].value, (struct loc){0});
-        shell_assign(&shell, sets[i].name, &value, false, LIFE_SURE);
-        shell_variable(&shell, sets[i].name)->fixed = true;
-        free(value.items);
+    for (size_t i = 0; i < script->ngiven; i++)
+        set_variable(&shell, &script->given[i].set, script->given[i].loc);
+    for (size_t i = 0; i < script->nsets; i++) {
+        set_variable(&shell, &script->sets[i], (struct loc){0});
+        shell_variable(&shell, script->sets[i].name)->fixed = true;
     }
     if (!rc)
         rc = read_source(&shell, cells.items, cells.count);
     for (size_t i = 0; i < shell.nvariables; i++)
         free(shell.variables[i].value.items);
     free(shell.variables);
-    return rc;
+    free(shell.undo.items);
+    free(shell.locals.items);
+    free(shell.functions.items);
+    return rc || err->count > mistakes ? -1 : 0;
 }
 
 void shell_commands_release(struct shell_commands *commands)
 {
     free(commands->items);
+    free(commands->doubts.items);
     *commands = (struct shell_commands){0};
 }

@@ -27,19 +27,23 @@ static bool whole_number(const char *text, long long *value)
 {
     char *end;
 
+    if (text[strspn(text, "+-")] == '0' && text[strspn(text, "+-") + 1])
+        return false;                                        /* an octal number for some, not for others */
     *value = strtoll(text, &end, 10);
     return end != text && !*end && *value > -1000000000000LL && *value < 1000000000000LL;
 }
 
 static long long named_value(struct sum *sum)
 {
-    const char *first = sum->at;
+    const char *first = sum->at, *name;
     const struct variable *variable;
     long long value = 0;
 
     while (isalnum((unsigned char)*sum->at) || *sum->at == '_')
         sum->at++;
-    variable = shell_variable(sum->shell, arena_strndup(sum->shell->arena, first, (size_t)(sum->at - first)));
+    name = arena_strndup(sum->shell->arena, first, (size_t)(sum->at - first));
+    variable = shell_variable(sum->shell, name);
+    shell_used(sum->shell, name, variable);
     if (!variable || variable->value.count != 1 ||
         !whole_number(shell_text(sum->shell->arena, &variable->value.items[0]), &value))
         return unknown(sum);
@@ -130,28 +134,61 @@ static enum life holds(bool yes)
     return yes ? LIFE_SURE : LIFE_DEAD;
 }
 
-enum life shell_test(struct shell *shell, const struct shell_word *words, size_t count)
+/* Signs of a pattern: what it matches is not decided here. */
+static bool is_pattern(const char *text)
+{
+    return strpbrk(text, "*?[") != NULL;
+}
+
+/* A && B, A || B of [[ ]]. */
+static enum life test_parts(struct shell *shell, const struct shell_word *words, size_t count, size_t at)
+{
+    enum life a = shell_test(shell, words, at, true), b = shell_test(shell, words + at + 1, count - at - 1, true);
+
+    if (*words[at].text == '&')
+        return a < b ? a : b;
+    return a > b ? a : b;
+}
+
+static enum life compare(const struct shell_word *words, bool pattern)
 {
     static const char *const signs[] = {"-eq", "-ne", "-gt", "-ge", "-lt", "-le"};
-    bool invert = count > 0 && !strcmp(words[0].text, "!");
-    enum life result = LIFE_MAYBE;
     long long a, b;
 
+    if (pattern && is_pattern(words[2].text))
+        return LIFE_MAYBE;
+    if (!strcmp(words[1].text, "=") || !strcmp(words[1].text, "=="))
+        return holds(!strcmp(words[0].text, words[2].text));
+    if (!strcmp(words[1].text, "!="))
+        return holds(strcmp(words[0].text, words[2].text) != 0);
+    for (size_t i = 0; i < COUNT(signs); i++)
+        if (!strcmp(words[1].text, signs[i]) && whole_number(words[0].text, &a) && whole_number(words[2].text, &b))
+            return holds(i == 0 ? a == b : i == 1 ? a != b : i == 2 ? a > b : i == 3 ? a >= b : i == 4 ? a < b : a <= b);
+    return LIFE_MAYBE;
+}
+
+enum life shell_test(struct shell *shell, const struct shell_word *words, size_t count, bool pattern)
+{
+    enum life result = LIFE_MAYBE;
+    bool invert;
+
+    for (int pass = 0; pattern && pass < 2; pass++)
+        for (size_t i = 0; i < count; i++)
+            if (!strcmp(words[i].text, "(") || (i + 1 == count && !strcmp(words[i].text, ")")))
+                return LIFE_MAYBE;
+            else if (!strcmp(words[i].text, pass ? "&&" : "||"))
+                return test_parts(shell, words, count, i);
+    invert = count > 1 && !strcmp(words[0].text, "!");
     words += invert;
     count -= invert;
     for (size_t i = 0; i < count; i++)
         if (shell_unknown(shell->arena, words[i].text))
             return LIFE_MAYBE;
-    if (count == 1 && strcmp(words[0].text, "-z") && strcmp(words[0].text, "-n"))
+    if (count == 1 && strcmp(words[0].text, "!"))            /* -z and -n alone are words */
         result = holds(*words[0].text);
-    else if (count >= 1 && count <= 2 && (!strcmp(words[0].text, "-z") || !strcmp(words[0].text, "-n")))
-        result = holds((count == 1 || !*words[1].text) == (words[0].text[1] == 'z'));
-    else if (count == 3 && (!strcmp(words[1].text, "=") || !strcmp(words[1].text, "==")) && !strchr(words[2].text, '*'))
-        result = holds(!strcmp(words[0].text, words[2].text));
-    else if (count == 3 && !strcmp(words[1].text, "!=") && !strchr(words[2].text, '*'))
-        result = holds(strcmp(words[0].text, words[2].text) != 0);
-    for (size_t i = 0; count == 3 && i < COUNT(signs); i++)
-        if (!strcmp(words[1].text, signs[i]) && whole_number(words[0].text, &a) && whole_number(words[2].text, &b))
-            result = holds(i == 0 ? a == b : i == 1 ? a != b : i == 2 ? a > b : i == 3 ? a >= b : i == 4 ? a < b : a <= b);
+    else if (count == 2 && (!strcmp(words[0].text, "-z") || !strcmp(words[0].text, "-n")))
+        result = holds(!*words[1].text == (words[0].text[1] == 'z'));
+    else if (count == 3)
+        result = compare(words, pattern);
     return result == LIFE_MAYBE ? result : invert ? holds(result == LIFE_DEAD) : result;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/base.h"
+#include "config/field.h"
 
 static void open_field(struct fields *fields)
 {
@@ -119,8 +120,9 @@ static int put_named(struct shell *shell, struct fields *fields, const char *nam
 {
     const struct variable *variable = shell_variable(shell, name);
 
+    shell_used(shell, name, variable);
     if (variable)
-        return put_variable(shell, fields, variable, quoted, all);
+        return put_variable(shell, fields, variable, quoted, all || *name == '@' || *name == '*');
     return put_unknown(shell, fields, name_char(*name, true) ? name : arena_printf(shell->arena, "$%s", name), place);
 }
 
@@ -129,11 +131,23 @@ static bool is_empty(const struct variable *variable)
     return variable->value.count == 0 || (variable->value.count == 1 && variable->value.items[0].count == 0);
 }
 
-/* What stands between the operator of ${NAME:-DEFAULT} and its bracket: expanded, then added or thrown away. */
-static int put_default(struct shell *shell, struct fields *fields, bool quoted, bool add, struct loc opened)
+/* Variables that the shell itself sets, or the login. */
+static bool is_given(const char *name)
 {
-    struct fields value = {0};
+    return word_in("BASH BASHPID BASH_SOURCE BASH_VERSION EPOCHSECONDS EUID FUNCNAME GROUPS HOME HOSTNAME HOSTTYPE IFS LINENO "
+                   "MACHTYPE OLDPWD OSTYPE PATH PPID PWD RANDOM SECONDS SHELL SHLVL UID USER", name);
+}
+
+/* What stands between the operator of ${NAME:-DEFAULT} and its bracket: expanded, then added or thrown away. name: the
+ * variable that gets it; or NULL. */
+static int put_default(struct shell *shell, struct fields *fields, bool quoted, bool add, const char *name,
+                       struct loc opened)
+{
+    struct fields value = {.whole = true};
     int rc = shell_quoted(shell, &value, '}', opened);
+
+    if (name && !rc)
+        rc = shell_assign(shell, name, &value, false, shell->now);
 
     for (size_t i = 0; add && i < value.count && !rc; i++)
         for (size_t c = 0; c < value.items[i].count && !rc; c++)
@@ -162,16 +176,19 @@ static int expand_braces(struct shell *shell, struct fields *fields, struct cell
     colon = shell_peek(shell, 0) == ':';
     sign = shell_peek(shell, colon);
     if (*name && sign && strchr("-=+?", sign)) {
-        bool present = variable && !(colon && is_empty(variable));
+        bool present = variable && !(colon && is_empty(variable)), given = !variable && is_given(name);
 
+        shell_used(shell, name, variable);
         shell->at += 1 + (size_t)colon;
         if (sign == '+')
-            return put_default(shell, fields, quoted, present, opened);
-        if (present && put_variable(shell, fields, variable, quoted, all))
+            return given && put_named(shell, fields, name, place, quoted, all) ? -1 :
+                   put_default(shell, fields, quoted, present, NULL, opened);
+        if (present && put_variable(shell, fields, variable, quoted, all || *name == '@' || *name == '*'))
             return -1;
-        if (!present && sign == '?' && put_named(shell, fields, name, place, quoted, all))
+        if ((given || (!present && sign == '?')) && put_named(shell, fields, name, place, quoted, all))
             return -1;
-        return put_default(shell, fields, quoted, !present && sign != '?', opened);
+        present |= given || sign == '?';
+        return put_default(shell, fields, quoted, !present, sign == '=' && !present ? name : NULL, opened);
     }
     if (skip_brackets(shell, '{', '}', opened))
         return -1;
@@ -190,14 +207,34 @@ static int expand_arithmetic(struct shell *shell, struct fields *fields, struct 
         const char *text = inner.count ? shell_text(shell->arena, &inner.items[0]) : "";
 
         shell->at++;
-        rc = shell_arithmetic(shell, text, &value) ?
-             put_text(shell, fields, arena_printf(shell->arena, "%lld", value), place, quoted) :
-             put_unknown(shell, fields, source_text(shell, start, shell->at), place);
+        if (shell_arithmetic(shell, text, &value)) {
+            rc = put_text(shell, fields, arena_printf(shell->arena, "%lld", value), place, quoted);
+        } else {
+            shell_doubt_arithmetic(shell, start, text, shell->now);
+            rc = put_unknown(shell, fields, source_text(shell, start, shell->at), place);
+        }
     } else if (!rc) {
         rc = error_add(shell->err, EXIT_INPUT, opened, "'$((' is never closed; expected '))'");
     }
     free(inner.items);
     return rc;
+}
+
+/* $'...': what a backslash begins is not read. */
+static int ansi_quotes(struct shell *shell, struct fields *fields, struct cell place, size_t start)
+{
+    bool plain = true;
+    size_t end = shell->at + 1;
+
+    for (; end < shell->length && shell->source[end].c != '\''; end++)
+        if (shell->source[end].c == '\\') {
+            plain = false;
+            end++;
+        }
+    if (plain || end >= shell->length)
+        return 0;                                            /* as in single quotes */
+    shell->at = end + 1;
+    return put_unknown(shell, fields, source_text(shell, start, shell->at), place);
 }
 
 /* Behind a '$' or at a '`'. */
@@ -233,7 +270,9 @@ static int expand(struct shell *shell, struct fields *fields, bool quoted)
         const char *name = read_name(shell);
 
         rc = put_named(shell, fields, name, place, quoted, false);
-    } else if (!(c == '\'' && !quoted)) {
+    } else if (c == '\'' && !quoted) {
+        rc = ansi_quotes(shell, fields, place, start);
+    } else if (!(c == '"' && !quoted)) {
         rc = put_cell(shell, fields, place);
     }
     shell->depth--;

@@ -128,6 +128,16 @@ static void put_overlap(struct imported *m)
         imported_put(m, "strategy.overlap_dispatch", "shared-experts");
 }
 
+/* core/transformer/moe/experts.py: SequentialMLP, where GroupedMLP is not asked for. */
+static void warn_sequential(struct imported *m)
+{
+    if (!imported_given(m, "moe-grouped-gemm") &&
+        imported_number(m, "num-experts") > imported_number(m, "expert-model-parallel-size"))
+        imported_warn(m, "num-experts", "without %s the experts of a GPU compute one after another (SequentialMLP), which is "
+                      "slower and is not simulated: the GEMMs of all experts are simulated together",
+                      imported_shown(m, "moe-grouped-gemm"));
+}
+
 void megatron_experts(struct imported *m)
 {
     const struct launch_argument *capacity = imported_given(m, "moe-expert-capacity-factor");
@@ -147,6 +157,7 @@ void megatron_experts(struct imported *m)
         imported_warn(m, "moe-expert-capacity-factor", "tokens are routed evenly, and none is dropped");
     if (imported_given(m, "moe-router-force-load-balancing"))
         imported_put(m, SHAPE "expert_skew", "0");
+    warn_sequential(m);
     if (imported_given(m, "moe-grouped-gemm"))               /* Transformer Engine's GroupedLinear, as megatron-core has it */
         imported_put(m, "software.fused_experts", "false");
     if (imported_given(m, "moe-router-fusion"))

@@ -165,6 +165,8 @@ void megatron_model(struct imported *m)
             imported_refuse(m, needed[i], "expected a number above 0");
     if (m->err->count)
         return;
+    if (m->shaped && !imported_given(m, "seq-length"))
+        imported_length(m, imported_shown(m, "seq-length"));
     put_vocabulary(m);
     put_positions(m);
     put_attention(m);

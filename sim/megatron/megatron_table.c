@@ -103,6 +103,7 @@ static const struct argument_row rows[] = {
 
     /* data parallelism */
     READ("use-distributed-optimizer", KIND_FLAG, NULL),
+    READ("use-layer-wise-distributed-optimizer", KIND_FLAG, NULL),
     WITH("use-distributed-optimizer", "num-distributed-optimizer-instances", KIND_INT, "1"),
     READ("overlap-grad-reduce", KIND_FLAG, NULL),
     WITH("use-distributed-optimizer use-megatron-fsdp", "overlap-param-gather", KIND_FLAG, NULL),

@@ -329,6 +329,13 @@ char *memory_shortage(const struct run *run, char *buffer, size_t size)
     return buffer;
 }
 
+/* Activations may be those of a length that nobody said. */
+static const char *unsaid_length(struct arena *arena, const struct model *model)
+{
+    return !model->longest ? "" : arena_printf(arena, "; a sample has %d tokens, as many as config.json allows, as nobody says "
+                                               "'sequence'", model->sequence);
+}
+
 int memory_check(const struct run *run, bool advised, struct error *err)
 {
     const struct scenario *scenario = run->workload->scenario;
@@ -343,10 +350,10 @@ int memory_check(const struct run *run, bool advised, struct error *err)
         snprintf(fits, sizeof fits, "; it fits all the same with a probability of %.0f %%", 100 * metrics->fits);
     error_infeasible(
         err, ERROR_MEMORY, scenario->memory.node ? scenario->memory.node->loc : scenario->node->loc,
-        "%s, %s too little (%s)%s; %s%s'enforce: false' simulates it anyway",
+        "%s, %s too little (%s)%s%s; %s%s'enforce: false' simulates it anyway",
         memory_shortage(run, shortage, sizeof shortage),
         unit_format_short(UNIT_BYTES, lack, over, sizeof over),
-        largest_parts(&arena, &metrics->memory), fits, advised ? advice(&arena, scenario, err) : "",
+        largest_parts(&arena, &metrics->memory), fits, unsaid_length(&arena, &scenario->model), advised ? advice(&arena, scenario, err) : "",
         advised ? "; or " : "");
     arena_release(&arena);
     return -1;

@@ -16,7 +16,7 @@ static void read_last(const char *script, char *words, size_t size)
     struct error err = {0};
     FILE *out = fmemopen(words, size, "w");
 
-    if (shell_read(&arena, "a.sh", script, strlen(script), sets, COUNT(sets), &commands, &err)) {
+    if (shell_read(&arena, &(struct shell_script){"a.sh", script, strlen(script), sets, COUNT(sets), NULL, 0}, &commands, &err)) {
         fprintf(out, "%d:%d", err.messages[0].loc.line, err.messages[0].loc.column);
     } else if (commands.count) {
         const struct shell_command *last = &commands.items[commands.count - 1];
@@ -42,7 +42,7 @@ static const struct { const char *script, *words; } cases[] = {
     {"a \\\n b \\\r\n c", "[a][b][c]"},
     {"a\r\nb 1\r\n", "[b][1]"},
     {"a \"x\\\"y\\n\"", "[a][x\"y\\n]"},
-    {"a; b | c && d >f 2>&1", "[d][2]"},
+    {"a; b | c && d >f 2>&1", "[d]"}, {"a 2 2>&1 3 4>f &>g", "[a][2][3]"},
     {"\xEF\xBB\xBFrun 1", "[run][1]"},
     {"cat <<E >f\na b\nE\nrun 2", "[run][2]"},
     {"cat <<-'END'\n\tx \"\n\tEND\nrun 3", "[run][3]"},
@@ -75,7 +75,15 @@ static const struct { const char *script, *words; } cases[] = {
     {"X=1; for i in 1 2; do X=$i; done; a $X", "[a][{X}]"},
     {"case $A in b) X=1;; *) X=2;; esac; a $X", "[a][{X}]"},
     {"[ -n \"$A\" ] && X=1; [ x != x ] && Y=1; [ 1 -eq 1 ] && Z=1; a $X $Y $Z", "[a][{X}][{Y}][1]"},
-    {"f() { a $1; }", "[a][{$1}]"},
+    /* functions, subshells, the shell's own commands; a launch among them knows its words alone */
+    {"f() { a $1; }", ""}, {"f() { a $2 \"$@\" $#; }; f x 'y z'", "[a][y][z][x][y z][2]"},
+    {"f() { local X=2 Y; a $X$Y; }; X=1; Y=1; f", "[a][2{Y}]"}, {"f() { X=2; }; X=1; f; a $X", "[a][2]"},
+    {"f() { return; X=2; }; X=1; f; a $X", "[a][1]"}, {"f() { f; }; f", "1:8"},
+    {"X=1; (X=2; a $X)", "[a][2]"}, {"X=1; (X=2); a $X", "[a][1]"}, {"X=1; X=2 a $X", "[a][1]"},
+    {"X=1; false && X=2; a $X", "[a][1]"}, {"X=1; a && X=2; b $X", "[b][{X}]"}, {"cd x && a 1", "[a][1]"},
+    {"X=1; eval 'X=2'; a $X", "[a][2]"}, {"X=1; let X=2; a $X", "[a][{X}]"}, {"X=1; unset X; a ${X:-3}", "[a][3]"},
+    {"a ${X:=4} $X", "[a][4][4]"}, {"set -- 1 2; shift; a $1", "[a][2]"}, {"a 1; exit; b 2", "[a][1]"},
+    {"if [ 1 = 1 ] && [[ 2 == 2 && 3 != 4 ]]; then a 1; fi", "[a][1]"}, {"[[ -n \"\" && 1 = 1 ]] && a 1", ""},
     /* scripts in quotes */
     {"C=\"run b.py -x 1\"; srun bash -c \"$C\"; $C -y", "[run][b.py][-x][1][-y]"},
     {"echo \"run b.py -x 1\"", ""},
@@ -106,7 +114,7 @@ static void test_places(void **state)
     const struct shell_word *words;
 
     (void)state;
-    assert_int_equal(shell_read(&arena, "a.sh", script, strlen(script), NULL, 0, &commands, &err), 0);
+    assert_int_equal(shell_read(&arena, &(struct shell_script){.file = "a.sh", .text = script, .length = strlen(script)}, &commands, &err), 0);
     words = commands.items[commands.count - 1].words;
     assert_string_equal(words[2].text, "x");
     assert_int_equal(words[2].loc.line, 1);

@@ -1,0 +1,288 @@
+#!/usr/bin/env python3
+"""What importers make of what launches and job files say of GPUs, and what they say where a reading is not sure.
+
+    tests/importers.py DTSIM"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+DTSIM = os.path.abspath(sys.argv[1])
+MODEL = ("--num-layers 8 --hidden-size 512 --num-attention-heads 8 --seq-length 128 --max-position-embeddings 128 "
+         "--micro-batch-size 1 --global-batch-size 384 --vocab-size 1024 --bf16")
+CONFIG = ('{"model_type": "llama", "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 16, '
+          '"num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256, "max_position_embeddings": 131072, '
+          '"tie_word_embeddings": true}')
+wrong = 0
+
+
+def run(kind, text, *options):
+    """The exit status, the scenario, and what is said."""
+    with open("file", "w") as file:
+        file.write(text)
+    done = subprocess.run([DTSIM, "import", kind, "file", *options], capture_output=True, text=True, timeout=60, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def expect(good, what, told):
+    global wrong
+    if not good:
+        print("%s:\n%s" % (what, told))
+        wrong += 1
+
+
+def number(key, text):
+    found = re.search(r"\b%s: (\d+)" % key, text)
+    return int(found.group(1)) if found else None
+
+
+# A launch, where PROGRAM is the program with its arguments; nodes, GPUs a node that differ from 8, all GPUs; the line of a
+# warning about the number of GPUs, or 0 where there is none.
+COUNTS = [
+    ("torchrun --nnodes 4 --nproc_per_node 8 PROGRAM", 4, None, 32, 0),
+    ("torchrun --nnodes=4 --nproc-per-node=8 PROGRAM", 4, None, 32, 0),
+    ("torchrun --nproc_per_node 4 PROGRAM", 1, None, 4, 0),
+    ("torchrun --standalone --nproc_per_node 2 PROGRAM", 1, None, 2, 0),
+    ("torchrun --nproc_per_node gpu PROGRAM", 1, None, 8, 0),
+    ("torchrun --nnodes 2 --nproc_per_node auto PROGRAM", 2, None, 16, 0),
+    ("torchrun --nnodes 2 PROGRAM", 2, 1, 2, 0),
+    ("torchrun --nnodes 1:4 --nproc_per_node 8 PROGRAM", 1, None, 8, 1),
+    ("torchrun --nnodes 2:2 --nproc_per_node 8 PROGRAM", 2, None, 16, 0),
+    ("torchrun --nnodes 3 --nproc_per_node 4 PROGRAM", 3, 4, 12, 0),
+    ("torchrun --nnodes 2 --nproc_per_node 16 PROGRAM", 4, None, 32, 1),
+    ("python -m torch.distributed.launch --nproc_per_node 8 PROGRAM", 1, None, 8, 0),
+    ("python3 -m torch.distributed.run --nnodes 2 --nproc-per-node 8 PROGRAM", 2, None, 16, 0),
+    ("torchrun $UNKNOWN PROGRAM", 1, None, 8, 1),
+    ("python PROGRAM", 1, None, 8, 1),
+    ("#SBATCH --nodes=4\nsrun torchrun --nnodes $SLURM_NNODES --nproc_per_node 8 PROGRAM", 4, None, 32, 0),
+    ("#!/bin/bash\n\n# a job\n#SBATCH -N 4  # nodes\nsrun torchrun --nnodes=$SLURM_JOB_NUM_NODES --nproc_per_node 8 PROGRAM",
+     4, None, 32, 0),
+    ("#SBATCH -N4\nN=${SLURM_NNODES:-1}\ntorchrun --nnodes $N --nproc_per_node 8 PROGRAM", 4, None, 32, 0),
+    ("##SBATCH -N 4\nN=${SLURM_NNODES:-1}\ntorchrun --nnodes $N --nproc_per_node 8 PROGRAM", 1, None, 8, 0),
+    ("true\n#SBATCH -N 4\nN=${SLURM_NNODES:-1}\ntorchrun --nnodes $N --nproc_per_node 8 PROGRAM", 1, None, 8, 0),
+    ("#SBATCH --nodes=4 --gres=gpu:h100:4\nG=$SLURM_GPUS_ON_NODE\nsrun torchrun --nnodes 4 --nproc_per_node $G PROGRAM",
+     4, 4, 16, 0),
+    ("#SBATCH --nodes 2\n#SBATCH --gpus-per-node=8\nN=$(scontrol show hostnames | wc -l)\n"
+     "torchrun --nnodes $N --nproc_per_node gpu PROGRAM", 2, None, 16, 1),
+    ("#SBATCH --nodes=4\nsrun torchrun --nproc_per_node 8 PROGRAM", 1, None, 8, 1),
+    ("#SBATCH --nodes=4\nsrun torchrun --nnodes 2 --nproc_per_node 8 PROGRAM", 2, None, 16, 1),
+    ("#SBATCH --nodes=2\n#SBATCH --gres=gpu:8\nsrun torchrun --nnodes 2 --nproc_per_node 4 PROGRAM", 2, 4, 8, 2),
+    ("#SBATCH --nodes=2-4\nsrun torchrun --nnodes $SLURM_NNODES --nproc_per_node 8 PROGRAM", 1, None, 8, 2),
+    ("srun -N 4 --ntasks-per-node=8 python PROGRAM", 4, None, 32, 0),
+    ("srun -N4 --ntasks-per-node 4 python PROGRAM", 4, 4, 16, 0),
+    ("srun --nodes=2 --ntasks 16 python PROGRAM", 2, None, 16, 0),
+    ("srun -n16 -N2 python PROGRAM", 2, None, 16, 0),
+    ("srun -n 32 python PROGRAM", 4, None, 32, 0),
+    ("#SBATCH -N 3\n#SBATCH --ntasks-per-node=8\nsrun python PROGRAM", 3, None, 24, 0),
+    ("#SBATCH -N 3\n#SBATCH --ntasks-per-node=8\nsrun -N 2 python PROGRAM", 2, None, 16, 0),
+    ("#SBATCH -N 3\n#SBATCH --ntasks-per-node=8\nsrun bash -c \"python -u PROGRAM\"", 3, None, 24, 0),
+    ("#SBATCH -N 2\nsrun bash -c \"torchrun --nnodes 2 --nproc_per_node 8 PROGRAM\"", 2, None, 16, 0),
+    ("mpirun -np 32 -npernode 8 python PROGRAM", 4, None, 32, 0),
+    ("mpirun -n 16 --npernode 4 python PROGRAM", 4, 4, 16, 0),
+    ("mpiexec -n 16 -ppn 8 python PROGRAM", 2, None, 16, 0),
+    ("mpirun --np 24 --map-by ppr:8:node python PROGRAM", 3, None, 24, 0),
+    ("mpirun -np 16 python PROGRAM", 2, None, 16, 0),
+    ("aprun -n 16 -N 4 python PROGRAM", 4, 4, 16, 0),
+    ("#SBATCH -N 2\n#SBATCH -n 16\nibrun python PROGRAM", 2, None, 16, 0),
+    ("deepspeed --num_nodes 2 --num_gpus 8 PROGRAM", 2, None, 16, 0),
+    ("deepspeed --num_nodes 4 PROGRAM", 4, None, 32, 0),
+    ("deepspeed --num_gpus=4 PROGRAM", 1, None, 4, 0),
+    ("deepspeed --hostfile hosts PROGRAM", 1, None, 8, 1),
+    ("deepspeed --hostfile hosts --num_nodes 2 --num_gpus 8 PROGRAM", 2, None, 16, 0),
+    ("accelerate launch --num_processes 16 --num_machines 2 PROGRAM", 2, None, 16, 0),
+    ("accelerate launch --num_processes=16 PROGRAM", 2, None, 16, 0),
+    ("accelerate launch --config_file c.yaml PROGRAM", 1, None, 8, 1),
+]
+
+
+def test_counts():
+    for launch, nodes, per_node, gpus, line in COUNTS:
+        rc, scenario, said = run("megatron", launch.replace("PROGRAM", "pretrain_gpt.py " + MODEL) + "\n", "--cluster", "dgx-h100")
+        warned = [int(n) for n, _ in re.findall(r"^file:(\d+):\d+: warning: (.*(GPUs|Slurm|nodes).*)$".replace("(GPUs", "(?:GPUs"),
+                                                said, re.M)]
+        found = number("nodes", scenario), number("gpus_per_node", scenario), number("data", scenario)
+        expect(rc == 0 and found == (nodes, per_node, gpus) and (line in warned if line else not warned), launch,
+               "nodes, GPUs a node, GPUs: expected %s, found %s; warnings in lines %s, expected %d\n%s" %
+               ((nodes, per_node, gpus), found, warned, line, said))
+    rc, scenario, said = run("megatron", "torchrun --nproc_per_node 4 pretrain_gpt.py --tensor-model-parallel-size 8 " + MODEL)
+    expect(rc == 5 and "do not divide the 4 GPUs" in said, "tensor 8 on 4 GPUs", said)
+
+
+KINDS = [
+    ("megatron", "torchrun --nnodes 1 --nproc_per_node 4 pretrain_gpt.py " + MODEL, []),
+    ("deepspeed", '{"train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": true}}',
+     ["--hf-config", "config.json", "--set", "sequence=4096"]),
+    ("torchtitan", '[model]\nname = "llama3"\nflavor = "8B"\n[training]\nseq_len = 4096\n', []),
+    ("bridge", "model: {seq_length: 4096}\ntrain: {micro_batch_size: 1, global_batch_size: 64}\n", ["--hf-config", "config.json"]),
+    ("nemo", "data: {seq_length: 4096, micro_batch_size: 1, global_batch_size: 64}\n"
+     "model: {config: {_target_: nemo.collections.llm.gpt.model.llama.Llama3Config8B}}\n", []),
+]
+
+
+def test_platforms():
+    """Every platform that is listed is taken by every importer."""
+    listed = subprocess.run([DTSIM, "list", "platforms"], capture_output=True, text=True, check=True).stdout
+    names = [line.split()[0] for line in listed.splitlines() if line[:1].isalnum()]
+    expect(len(names) > 30 and "ideal" in names, "dtsim list platforms", listed)
+    for name in names:
+        for kind, text, options in KINDS:
+            rc, scenario, said = run(kind, text, "--cluster", name, *options)
+            if name == "ideal":
+                expect(rc == 4 and "has no GPUs" in said, kind + " --cluster ideal", said)
+            else:
+                expect(rc == 0 and "platform: %s," % name in scenario, "%s --cluster %s" % (kind, name), scenario + said)
+
+
+MOE = ("torchrun --nproc_per_node 8 pretrain_gpt.py " + MODEL + " --num-experts 8 --moe-router-topk 2 "
+       "--moe-token-dispatcher-type alltoall ")
+
+
+def test_experts():
+    """Experts one after another are warned of, where a GPU has several."""
+    for more, warned in (("", True), ("--moe-grouped-gemm", False), ("--expert-model-parallel-size 4", True),
+                         ("--expert-model-parallel-size 8", False), ("--expert-model-parallel-size 4 --moe-grouped-gemm", False)):
+        rc, scenario, said = run("megatron", MOE + more)
+        expect(rc == 0 and ("SequentialMLP" in said) == warned, "experts " + more, said)
+        if warned:
+            expect(re.search(r"^file:1:\d+: warning: .*SequentialMLP", said, re.M), "experts' line " + more, said)
+            expect(run("megatron", MOE + more, "--strict")[0] == 4, "experts, --strict", said)
+    rc, scenario, said = run("bridge", "model: {num_layers: 8, hidden_size: 512, num_attention_heads: 8, seq_length: 128, "
+                             "vocab_size: 1024, num_moe_experts: 8, moe_router_topk: 2}\ntrain: {micro_batch_size: 1}\n")
+    expect("model.moe_grouped_gemm" in said, "experts of Bridge", said)
+
+
+LOG = """------------------------ arguments ------------------------
+  num_layers ...................................... 8
+  hidden_size ..................................... 512
+  num_attention_heads ............................. 8
+  seq_length ...................................... 128
+  micro_batch_size ................................ 1
+  global_batch_size ............................... 8
+  vocab_size ...................................... 1024
+  bf16 ............................................ True
+  world_size ...................................... 8
+  optimizer ....................................... %s
+  use_distributed_optimizer ....................... %s
+  use_layer_wise_distributed_optimizer ............ %s
+-------------------- end of arguments ---------------------
+"""
+
+
+def test_muon():
+    """A log says dist_muon by muon and a switch of its own."""
+    for optimizer, distributed, wise, zero in (("muon", False, True, 1), ("muon", False, False, None), ("muon", True, False, 1),
+                                               ("dist_muon", False, False, 1), ("adam", False, False, None)):
+        rc, scenario, said = run("megatron", LOG % (optimizer, distributed, wise))
+        expect(rc == 0 and number("zero", scenario) == zero, "muon %s %s %s" % (optimizer, distributed, wise), scenario + said)
+
+
+def stages_of(layers, per, first, last, pipeline, single):
+    """torchtitan's number of chunks, or None where it refuses (pipeline_parallel.py, _get_pipeline_metadata)."""
+    stages = -(-(layers + first + last) // per)
+    if stages % pipeline or (single and stages != pipeline) or (not single and stages < 2 * pipeline):
+        return None
+    if (layers + first + last) // stages < max(first, last, 1):
+        return None
+    return stages // pipeline
+
+
+def test_titan():
+    """The stages of torchtitan's ranks: every number of blocks a stage."""
+    for layers, flavor in ((32, "8B"), (80, "70B"), (126, "405B")):
+        for pipeline, schedule in ((2, "Interleaved1F1B"), (4, "Interleaved1F1B"), (8, "interleaved1f1b"), (4, "1F1B")):
+            for per in range(1, 34):
+                for first, last in ((1, 1), (0, 0), (2, 1)):
+                    text = ('[model]\nname = "llama3"\nflavor = "%s"\n[training]\nlocal_batch_size = 16\nseq_len = 4096\n'
+                            '[parallelism]\npipeline_parallel_degree = %d\npipeline_parallel_schedule = "%s"\n'
+                            'pipeline_parallel_layers_per_stage = %d\npipeline_parallel_first_stage_less_layers = %d\n'
+                            'pipeline_parallel_last_stage_less_layers = %d\n' % (flavor, pipeline, schedule, per, first, last))
+                    if (layers + per) % 5 and per > 4:
+                        continue                             # a fifth of them is enough
+                    chunks = stages_of(layers, per, first, last, pipeline, schedule == "1F1B")
+                    rc, scenario, said = run("torchtitan", text, "--set", "nnodes=8", "--set", "nproc_per_node=8")
+                    found = (number("chunks", scenario) or 1) if rc == 0 else None
+                    expect(found == chunks, "torchtitan " + text, "expected %s chunks, found %s\n%s" % (chunks, found, said))
+                    split = re.search(r"split: \[([^]]*)\]|split:\n((?:  +- \d+\n)+)", scenario)
+                    if found and split:
+                        blocks = [int(n) for n in re.findall(r"\d+", split.group(0))]
+                        expect(sum(blocks) == layers and len(blocks) == chunks * pipeline, "split of " + text, scenario)
+
+
+NEMO = """data: {seq_length: 4096, micro_batch_size: 1, global_batch_size: 64}
+trainer: {devices: 8, num_nodes: 1}
+model: {config: {_target_: nemo.collections.llm.gpt.model.llama.Llama3Config8B}}
+"""
+ALL = "qkv, projection, mlp-up, mlp-down"
+
+
+def lora_of(scenario):
+    rank, targets = re.search(r"lora:\s+\{?rank: (\d+)", scenario), re.search(r"targets:((?:\s+-? ?\[?[a-z-]+[\],]?)+)", scenario)
+    return (int(rank.group(1)) if rank else None), re.findall(r"(?:qkv|projection|mlp-up|mlp-down)", targets.group(1)) if targets else None
+
+
+def test_adapters():
+    """LoRA is read by each reader that has it, and other adapters are refused."""
+    bridge = "model: {seq_length: 4096}\ntrain: {micro_batch_size: 1, global_batch_size: 64}\n"
+    for kind, text, options in (("nemo", NEMO, []), ("bridge", bridge, ["--hf-config", "config.json"])):
+        for key in ("peft", "model_transform") if kind == "nemo" else ("peft",):
+            for said_so, rank, targets in (("{dim: 8, alpha: 16}", 8, ALL),
+                                           ("{_target_: x.LoRA, dim: 16, target_modules: [linear_qkv]}", 16, "qkv"),
+                                           ("{_target_: nemo.collections.llm.peft.lora.LoRA}", 32, ALL),
+                                           ("{_target_: x.LoRA, target_modules: [linear_fc1, linear_proj]}", 32, "mlp-up, projection"),
+                                           ("{_target_: x.DoRA, dim: 8}", None, None), ("{_target_: x.LoRA, dim: 0}", None, None),
+                                           ("{_target_: x.LoRA, target_modules: ['*.layers.0.*']}", None, None)):
+                rc, scenario, said = run(kind, "%s%s: %s\n" % (text, key, said_so), *options)
+                expect((rc == 0 and lora_of(scenario) == (rank, targets.split(", "))) if rank else (rc == 4 and "peft" in said),
+                       "%s %s: %s" % (kind, key, said_so), scenario + said)
+        rc, scenario, said = run(kind, text + "peft: null\n", *options)
+        expect(rc == 0 and "lora" not in scenario, kind + " peft: null", scenario + said)
+
+
+def test_nemo():
+    """A file that is no recipe of NeMo 2 is refused at its key; what is not read is warned of."""
+    for text, key in (("recipe: X\nstep_scheduler: {global_batch_size: 64}\n", "recipe"),
+                      ("model: {a: 1}\ndistributed: {tp_size: 4}\n", "distributed"),
+                      ("exp_manager: {}\n" + NEMO, "exp_manager"), ("log: {}\n", "model nor trainer")):
+        rc, scenario, said = run("nemo", text)
+        expect(rc == 4 and key in said and re.search(r"^file:\d+:\d+: error", said, re.M), "nemo " + text, said)
+    for more in ("accumulate_grad_batches: 4", "overlap_everything: true",
+                 "callbacks: [{_target_: nemo.lightning.pytorch.callbacks.MegatronTokenDropCallback}]"):
+        rc, scenario, said = run("nemo", NEMO.replace("num_nodes: 1", "num_nodes: 1, " + more))
+        expect(rc == 0 and re.search(r"^file:2:\d+: warning: trainer\.", said, re.M), "nemo " + more, said)
+    rc, scenario, said = run("nemo", NEMO)
+    expect(rc == 0 and "warning: trainer" not in said, "nemo", said)
+
+
+def test_length():
+    """A length that nobody says is warned of, by importers and where a scenario does not fit."""
+    bridge = "model: {tensor_model_parallel_size: 2}\ntrain: {micro_batch_size: 1, global_batch_size: 64}\n"
+    for kind, text, key in (("bridge", bridge, "model.seq_length"), ("nemo", NEMO.replace("seq_length: 4096, ", ""), "model.seq_length"),
+                            ("deepspeed", KINDS[1][1], "sequence")):
+        rc, scenario, said = run(kind, text, "--hf-config", "config.json")
+        expect(rc == 0 and "131072 is taken" in said and number("sequence", scenario) == 131072, kind + "'s length", said)
+        rc, scenario, said = run(kind, text, "--hf-config", "config.json", "--set", key + "=4096")
+        expect(rc == 0 and "is taken, the most" not in said and number("sequence", scenario) == 4096, kind + "'s length said", said)
+    for model, said_so in (("hf_config: config.json", True), ("hf_config: config.json, with: {sequence: 131072}", False)):
+        with open("run.yaml", "w") as scenario:
+            scenario.write("model: {%s}\ncluster: {platform: dgx-h100, nodes: 1}\nbatch: {global: 8, micro: 1}\n"
+                           "strategy: {zero: 3}\nmemory: {recompute: full}\n" % model)
+        done = subprocess.run([DTSIM, "run", "run.yaml"], capture_output=True, text=True, timeout=60, check=False)
+        expect(done.returncode == 5 and ("131072 tokens" in done.stderr) == said_so, "run of " + model, done.stderr)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        with open("config.json", "w") as config:
+            config.write(CONFIG)
+        tests = [test for name, test in sorted(globals().items()) if name.startswith("test_")]
+        for test in tests:
+            test()
+        os.chdir("/")
+    print("%d tests, %d mistakes" % (len(tests), wrong))
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
