@@ -222,7 +222,8 @@ int emit_checked(const struct framework *framework, const struct scenario *scena
     size_t length;
     char *text;
 
-    if (refuse(framework, scenario, tree, err) || settle_split(framework, &arena, scenario, tree, err)) {
+    if (refuse(framework, scenario, tree, err) || settle_split(framework, &arena, scenario, tree, err) ||
+        (framework->fit && framework->fit(&e, tree, err))) {
         arena_release(&arena);
         return -1;
     }
@@ -244,6 +245,8 @@ int emit_checked(const struct framework *framework, const struct scenario *scena
         if (err->count == before) {
             fwrite(text, 1, length, out);
             fwrite(remarks, 1, size, notes);
+            if (e.remark)
+                fprintf(notes, "%s\n", e.remark);
         }
         free(remarks);
         free(text);
