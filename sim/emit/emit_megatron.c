@@ -2,7 +2,6 @@
  * reads is written here. */
 #include "emit/emit_megatron.h"
 
-#include "megatron/megatron.h"
 #include "megatron/megatron_table.h"
 
 #include <stdarg.h>
@@ -11,7 +10,6 @@
 #include "base/base.h"
 #include "config/conf.h"
 #include "hardware/cluster.h"
-#include "launch/launch.h"
 #include "scenario/scenario.h"
 
 /* One argument: "--name value", or without the value. */
@@ -382,25 +380,4 @@ void emit_megatron_write(struct emit *e)
     say_memory(e);
     say_software(e);
     fputc('\n', e->out);
-}
-
-struct node *emit_megatron_read(struct emit *e, const char *text, size_t length, const struct import_options *options,
-                                FILE *notes, struct error *err)
-{
-    struct launch launch = {0};
-    struct node *root = NULL;
-    const char *comment;
-
-    if (!launch_parse(e->arena, "the arguments", text, length, options->sets, options->nsets, &launch, err))
-        root = megatron_scenario(e->arena, &launch, options, &comment, notes, err);
-    launch_release(&launch);
-    return root;
-}
-
-int emit_megatron(const struct scenario *scenario, FILE *out, FILE *notes, struct error *err)
-{
-    static const struct framework framework = {"Megatron-LM", "megatron-core", emit_megatron_write, emit_megatron_read, true,
-                                               emit_megatron_fit};
-
-    return emit_checked(&framework, scenario, out, notes, err);
 }
