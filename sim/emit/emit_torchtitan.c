@@ -166,9 +166,29 @@ static struct node *read_job(struct emit *e, const char *text, size_t length, co
     return torchtitan_scenario(e->arena, &job, &comment, notes, err);
 }
 
+/* Stages of as many blocks each are what it has where nobody says a split. */
+static int forget_even_split(struct emit *e, struct node *tree, struct error *err)
+{
+    struct node *strategy = node_at(tree, "strategy"), *split = node_at(tree, "strategy.split");
+    size_t left = 0;
+
+    (void)err;
+    if (!split || split->kind != NODE_SEQUENCE || !is_split(split, emit_number(e, "model.transformer.layers"), 0, 0) ||
+        emit_number(e, "model.transformer.layers") % (long)split->count != 0)
+        return 0;
+    for (size_t i = 0; i < strategy->count; i++)
+        if (strategy->items[i] != split) {
+            strategy->keys[left] = strategy->keys[i];
+            strategy->items[left++] = strategy->items[i];
+        }
+    strategy->count = left;
+    return 0;
+}
+
 int emit_torchtitan(const struct scenario *scenario, FILE *out, FILE *notes, struct error *err)
 {
-    static const struct framework framework = {"torchtitan", "torchtitan torchtitan-2025", write_job, read_job, false, NULL};
+    static const struct framework framework = {"torchtitan", "torchtitan torchtitan-2025", write_job, read_job, false,
+                                               forget_even_split};
 
     return emit_checked(&framework, scenario, out, notes, err);
 }
