@@ -43,7 +43,7 @@ static void fit_model(struct emit *e, struct error *err)
     const struct rule rules[] = {
         {heads % tensor != 0, "strategy.tensor",
          arena_printf(e->arena, "--num-attention-heads %ld is no multiple of --tensor-model-parallel-size %ld", heads, tensor)},
-        {groups && groups % tensor && tensor % groups, "strategy.tensor",
+        {groups && groups != heads && groups % tensor && tensor % groups, "strategy.tensor",
          arena_printf(e->arena, "--num-query-groups %ld and --tensor-model-parallel-size %ld: expected one to divide the other",
                       groups, tensor)},
         {context > 1 && sequence % (2 * context), "strategy.context",
