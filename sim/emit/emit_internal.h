@@ -35,6 +35,8 @@ long emit_number(const struct emit *e, const char *path);
 bool emit_is(const struct emit *e, const char *path, const char *value);
 /* Whether the first draft says something else there. false: this is the first draft. */
 bool emit_differs(const struct emit *e, const char *path);
+/* Whether memory.recompute.modules has a word: experts is another one than the end of shared-experts. */
+bool emit_recomputes(const struct emit *e, const char *module);
 /* GPUs that share a replica's bytes of gradients: bytes of one gradient as it is sent. */
 int emit_gradient_bytes(const struct emit *e);
 

@@ -250,23 +250,13 @@ static void say_strategy(struct emit *e)
         say(e, "overlap-grad-reduce");
 }
 
-/* Whether a list has a word that is not the end of another one: experts, not shared-experts. */
-static bool has_module(const char *list, const char *word)
-{
-    const char *at = strstr(list, word);
-
-    while (at && at > list && at[-1] == '-')
-        at = strstr(at + 1, word);
-    return at != NULL;
-}
-
 static void say_recompute(struct emit *e)
 {
     static const struct { const char *theirs, *ours; } names[] = {
         {"layernorm", "norms"}, {"moe_act", "activation"}, {"mla_up_proj", "latent"}, {"core_attn", "core"},
         {"mlp", "mlp"}, {"moe", "experts"}, {"shared_experts", "shared-experts"},
     };
-    const char *mode = emit_text(e, "memory.recompute.mode"), *modules = emit_text(e, "memory.recompute.modules");
+    const char *mode = emit_text(e, "memory.recompute.mode");
     long every = emit_number(e, "memory.recompute.every");
 
     if (!*mode)
@@ -282,7 +272,7 @@ static void say_recompute(struct emit *e)
     if (!strcmp(mode, "modules")) {
         say(e, "recompute-granularity selective \\\n    --recompute-modules");
         for (size_t i = 0; i < COUNT(names); i++)
-            if (has_module(modules, names[i].ours))
+            if (emit_recomputes(e, names[i].ours))
                 fprintf(e->out, " %s", names[i].theirs);
     }
 }
@@ -309,6 +299,9 @@ static void say_memory(struct emit *e)
     for (size_t i = 0; i < COUNT(precisions); i++)
         if (emit_is(e, "memory.precision", precisions[i].ours))
             say(e, "%s", precisions[i].theirs);
+    /* with delayed scales, which are the default, it recomputes neither */
+    if (emit_is(e, "memory.precision", "mixed-fp8") && (emit_recomputes(e, "norms") || emit_recomputes(e, "activation")))
+        say(e, "fp8-recipe tensorwise");
     for (size_t i = 0; i < COUNT(optimizers); i++)
         if (emit_is(e, "memory.optimizer", optimizers[i].ours))
             say(e, "optimizer %s", optimizers[i].theirs);

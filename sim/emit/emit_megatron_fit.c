@@ -30,11 +30,6 @@ static bool truth(const struct emit *e, const char *path)
     return emit_is(e, path, "true");
 }
 
-static bool recomputes(const struct emit *e, const char *module)
-{
-    return strstr(emit_text(e, "memory.recompute.modules"), module) != NULL;
-}
-
 static void fit_model(struct emit *e, struct error *err)
 {
     long tensor = emit_number(e, "strategy.tensor"), heads = emit_number(e, SHAPE "heads");
@@ -58,7 +53,7 @@ static void fit_model(struct emit *e, struct error *err)
 static void fit_experts(struct emit *e, struct error *err)
 {
     long tensor = emit_number(e, "strategy.tensor"), split = emit_number(e, "strategy.expert_tensor");
-    bool once = emit_is(e, "software.dispatch", "once"), grouped = emit_is(e, "software.fused_experts", "false");
+    bool once = emit_is(e, "software.dispatch", "once");
     const struct rule rules[] = {
         {truth(e, SHAPE "bias") && (split ? split : tensor) > 1, "strategy.expert_tensor",
          "--expert-tensor-parallel-size: experts with biases are not divided; expected 'expert_tensor: 1', or a model with "
@@ -67,12 +62,23 @@ static void fit_experts(struct emit *e, struct error *err)
          "--sequence-parallel: layers with experts need it where --tensor-model-parallel-size is above 1; expected true"},
         {once && emit_is(e, "strategy.dispatcher", "deepep") && strtod(emit_text(e, "strategy.capacity_factor"), NULL) > 0,
          "strategy.capacity_factor", "--moe-pad-expert-input-to-capacity does not go with DeepEP; expected another dispatcher"},
-        {recomputes(e, "activation") && !grouped, "memory.recompute",
-         "--recompute-modules moe_act needs --moe-grouped-gemm; expected 'software: {fused_experts: false}'"},
     };
 
     if (emit_number(e, SHAPE "experts"))
         apply(e, rules, COUNT(rules), err);
+}
+
+static void fit_recompute(struct emit *e, struct error *err)
+{
+    bool grouped = emit_number(e, SHAPE "experts") && emit_is(e, "software.fused_experts", "false");
+    const struct rule rules[] = {
+        {emit_recomputes(e, "activation") && !grouped, "memory.recompute",
+         "--recompute-modules moe_act needs experts and --moe-grouped-gemm"},
+        {emit_recomputes(e, "latent") && !emit_number(e, SHAPE "kv_rank"), "memory.recompute",
+         "--recompute-modules mla_up_proj needs --multi-latent-attention"},
+    };
+
+    apply(e, rules, COUNT(rules), err);
 }
 
 static void fit_overlap(struct emit *e, struct error *err)
@@ -86,7 +92,7 @@ static void fit_overlap(struct emit *e, struct error *err)
         {batches && alone, "strategy.overlap_dispatch",
          "--overlap-moe-expert-parallel-comm needs virtual stages where --pipeline-model-parallel-size is above 1; expected "
          "'schedule: interleaved'"},
-        {batches && (full || recomputes(e, "experts")), "memory.recompute",
+        {batches && (full || emit_recomputes(e, "experts")), "memory.recompute",
          "--overlap-moe-expert-parallel-comm goes with selective recomputation without the experts' alone"},
         {batches && emit_is(e, "memory.precision", "fp32"), "memory.precision",
          "--overlap-moe-expert-parallel-comm needs --bf16 or --fp16"},
@@ -94,7 +100,7 @@ static void fit_overlap(struct emit *e, struct error *err)
          "--overlap-moe-expert-parallel-comm goes with one layer of --mtp-num-layers at most"},
         {(batches || shared) && gathered, "strategy.dispatcher",
          "--moe-token-dispatcher-type allgather overlaps with nothing; expected alltoall, deepep or hybridep"},
-        {shared && recomputes(e, "shared-experts"), "memory.recompute",
+        {shared && emit_recomputes(e, "shared-experts"), "memory.recompute",
          "--recompute-modules shared_experts does not go with --moe-shared-expert-overlap"},
     };
 
@@ -144,6 +150,7 @@ int emit_megatron_fit(struct emit *e, struct node *tree, struct error *err)
         e->remark = "note: strategy.dispatcher is not said; what is simulated is written, alltoall";
     fit_model(e, err);
     fit_experts(e, err);
+    fit_recompute(e, err);
     fit_overlap(e, err);
     fit_optimizer(e, err);
     return err->count == before ? 0 : -1;

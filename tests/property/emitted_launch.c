@@ -70,6 +70,16 @@ static long number(const struct said *said, const char *name, long otherwise)
     return argument ? strtol(argument->values[0].text, NULL, 10) : otherwise;
 }
 
+static bool has_value(const struct said *said, const char *name, const char *value)
+{
+    const struct launch_argument *argument = find(said, name);
+    bool found = false;
+
+    for (size_t i = 0; argument && i < argument->count; i++)
+        found |= !strcmp(argument->values[i].text, value);
+    return found;
+}
+
 static void check_tables(const struct said *said)
 {
     for (size_t i = 0; i < COUNT(needs); i++) {
@@ -121,6 +131,13 @@ static void check_numbers(const struct said *said)
         wrong = "FSDP goes with Adam and SGD alone";
     if (fsdp ? one : (tensor > 1 || context > 1) && !one && !find(said, "overlap-moe-expert-parallel-comm"))
         wrong = "CUDA_DEVICE_MAX_CONNECTIONS";
+    if (has_value(said, "recompute-modules", "moe_act") && !find(said, "moe-grouped-gemm"))
+        wrong = "moe_act without --moe-grouped-gemm";
+    if (has_value(said, "recompute-modules", "mla_up_proj") && !find(said, "multi-latent-attention"))
+        wrong = "mla_up_proj without --multi-latent-attention";
+    if ((has_value(said, "recompute-modules", "moe_act") || has_value(said, "recompute-modules", "layernorm")) &&
+        find(said, "fp8-format") && !find(said, "fp8-recipe"))
+        wrong = "delayed scales and recomputed norms or activations";
     if (wrong)
         fail_msg("%s:\n%s", wrong, said->text);
 }
@@ -251,7 +268,8 @@ static const struct { const char *part, *values[8]; } keys[] = {
     {"memory", {"precision: mixed-bf16", "precision: mixed-bf16", "precision: mixed-fp16", "precision: mixed-fp8",
                 "precision: fp32"}},
     {"memory", {"", "", "recompute: full", "recompute: selective", "recompute: {mode: modules, modules: [activation]}",
-                "recompute: {mode: modules, modules: [norms, mlp]}"}},
+                "recompute: {mode: modules, modules: [norms, mlp]}", "recompute: {mode: modules, modules: [norms, latent]}",
+                "recompute: {mode: modules, modules: [shared-experts]}"}},
     {"memory", {"", "", "", "offload: [optimizer]", "optimizer: adam-8bit", "optimizer: momentum", "optimizer: lamb"}},
     {"software", {"", "", "", "", "overlap_gathers: true", "overlap_products: true", "cross_entropy: fused"}},
 };
