@@ -61,19 +61,20 @@ const struct command cmd_emit = {
     .examples = "  dtsim emit megatron run.yaml > args.txt        dtsim import megatron reads it back\n"
                 "  dtsim emit torchtitan run.yaml > job.toml\n"
                 "  dtsim emit deepspeed run.yaml > ds_config.json\n",
-    .options = "  megatron            a command of Megatron-LM (Megatron Core); an uneven split is "
+    .options = "  megatron            a command that Megatron-LM's checks pass (core_v0.19.0); an uneven split is "
                "--pipeline-model-parallel-layout,\n"
                "                      which releases since core_v0.13 have\n"
                "  torchtitan          the TOML of a job; models that torchtitan does not name are left to you\n"
                "  deepspeed           DeepSpeed's JSON; the model and the number of GPUs are its program's and its "
                "launcher's\n"
-               "  bridge              the YAML of Megatron Bridge, for ConfigContainer.from_yaml or as overrides of a recipe\n"
+               "  bridge              keys of Megatron Bridge that go over those of a recipe, as its scripts take them; no whole\n"
+               "                      ConfigContainer, whose file has _target_ in each section, a scheduler and data\n"
                "  --set PATH=VALUE    change the scenario; may be repeated\n"
                "\nWhat is written is read back and compared. What the framework cannot be told is an error (exit 5) "
                "that names the\n"
                "key. Where the scenario's software is another framework's, a note on stderr says which switches "
                "differ. Data,\n"
-               "tokenizer, learning rates and checkpoints are yours.\n",
+               "tokenizer, learning rates, checkpoints and the address of the first node are yours.\n",
     .words = words,
     .main = emit_main,
 };

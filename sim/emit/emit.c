@@ -39,6 +39,15 @@ bool emit_differs(const struct emit *e, const char *path)
     return e->base && strcmp(text_at(e, e->base, path), emit_text(e, path)) != 0;
 }
 
+bool emit_recomputes(const struct emit *e, const char *module)
+{
+    const char *list = emit_text(e, "memory.recompute.modules"), *at = strstr(list, module);
+
+    while (at && at > list && at[-1] == '-')
+        at = strstr(at + 1, module);
+    return at != NULL;
+}
+
 int emit_gradient_bytes(const struct emit *e)
 {
     return emit_is(e, "software.gradients", "half") && !emit_is(e, "memory.precision", "fp32") ? 2 : 4;
@@ -222,7 +231,8 @@ int emit_checked(const struct framework *framework, const struct scenario *scena
     size_t length;
     char *text;
 
-    if (refuse(framework, scenario, tree, err) || settle_split(framework, &arena, scenario, tree, err)) {
+    if (refuse(framework, scenario, tree, err) || settle_split(framework, &arena, scenario, tree, err) ||
+        (framework->fit && framework->fit(&e, tree, err))) {
         arena_release(&arena);
         return -1;
     }
@@ -244,6 +254,8 @@ int emit_checked(const struct framework *framework, const struct scenario *scena
         if (err->count == before) {
             fwrite(text, 1, length, out);
             fwrite(remarks, 1, size, notes);
+            if (e.remark)
+                fprintf(notes, "%s\n", e.remark);
         }
         free(remarks);
         free(text);

@@ -11,7 +11,7 @@
 #include "config/field.h"
 #include "launch/launch.h"
 
-static const char *const sections[] = {"model", "train", "optimizer", "ddp", "mixed_precision", "dataset"};
+static const char *const sections[] = {"model", "train", "optimizer", "ddp", "mixed_precision", "dataset", "checkpoint"};
 
 /* The keys, in the order in which they are found. */
 struct keys {
@@ -63,15 +63,14 @@ static const struct { const char *argument, *key, *value; } others[] = {
     {"swiglu", "model.gated_linear_unit", "true"},
     {"swiglu", "model.activation_func", "silu"},
     {"vocab-size", "model.should_pad_vocab", "true"},
+    {"use-megatron-fsdp", "checkpoint.ckpt_format", "fsdp_dtensor"},
     {"optimizer-cpu-offload", "optimizer.optimizer_offload_fraction", "1.0"},
     {"grad-reduce-in-bf16", "mixed_precision.grad_reduce_in_fp32", "false"},
     {"accumulate-allreduce-grads-in-fp32", "mixed_precision.grad_reduce_in_fp32", "true"},
 };
 /* Switches that Megatron-LM has on, and the classes of Megatron Bridge off; NULL: whatever else is given. */
 static const struct { const char *unless, *key, *value; } opposite[] = {
-    {"cross-entropy-loss-fusion", "model.cross_entropy_loss_fusion", "false"},
     {"no-rope-fusion", "model.apply_rope_fusion", "true"},
-    {NULL, "model.bias_activation_fusion", "true"},
     {NULL, "model.bias_dropout_fusion", "true"},
     {NULL, "model.persist_layer_norm", "true"},
     {"no-check-for-nan-in-loss-and-grad", "ddp.check_for_nan_in_grad", "true"},
@@ -87,7 +86,8 @@ static bool has(const struct launch *launch, const char *name)
 
 static void put_argument(struct keys *keys, const struct launch_argument *argument)
 {
-    static const char other[] = "swiglu group-query-attention grad-reduce-in-bf16 accumulate-allreduce-grads-in-fp32";
+    static const char other[] = "swiglu group-query-attention grad-reduce-in-bf16 accumulate-allreduce-grads-in-fp32 "
+                                "ckpt-format no-bias-gelu-fusion";
     bool inverse;
     const char *key = bridge_key(keys->arena, argument->name, &inverse), *value;
 
@@ -103,18 +103,37 @@ static void put_argument(struct keys *keys, const struct launch_argument *argume
             put(keys, others[i].key, others[i].value);
 }
 
-static void put_all(struct keys *keys, const struct launch *launch)
+/* What a scenario says and Megatron-LM's arguments do not: virtual stages, which it reads off its layout, and the loss of
+ * Transformer Engine, which Megatron-LM's checks refuse. */
+static void put_beside(struct keys *keys, const struct launch *launch, const struct emit *e)
 {
+    bool te = emit_is(e, "software.cross_entropy", "fused");
+
+    if (emit_number(e, "strategy.chunks") > 1 && has(launch, "pipeline-model-parallel-layout"))
+        put(keys, "model.virtual_pipeline_model_parallel_size", emit_text(e, "strategy.chunks"));
+    if (te || !has(launch, "cross-entropy-loss-fusion"))
+        put(keys, "model.cross_entropy_loss_fusion", te ? "true" : "false");
+    if (te)
+        put(keys, "model.cross_entropy_fusion_impl", "te");
+}
+
+static void put_all(struct keys *keys, const struct launch *launch, const struct emit *e)
+{
+    bool virtual = has(launch, "num-virtual-stages-per-pipeline-rank") || emit_number(e, "strategy.chunks") > 1;
+    bool fused = has(launch, "swiglu") || !(has(launch, "squared-relu") || has(launch, "disable-bias-linear"));
     bool half = has(launch, "fp16"), wide = has(launch, "accumulate-allreduce-grads-in-fp32");
 
     for (size_t i = 0; i < launch->arguments.count; i++)
-        put_argument(keys, &launch->arguments.items[i]);
+        if (strcmp(launch->arguments.items[i].name, "max-position-embeddings") || !has(launch, "position-embedding-type"))
+            put_argument(keys, &launch->arguments.items[i]);
+    put_beside(keys, launch, e);
+    put(keys, "model.bias_activation_fusion", fused ? "true" : "false");    /* as core_transformer_config_from_args has it */
     for (size_t i = 0; i < COUNT(opposite); i++)
         if (!opposite[i].unless || !has(launch, opposite[i].unless))
             put(keys, opposite[i].key, opposite[i].value);
-    if (has(launch, "num-virtual-stages-per-pipeline-rank") && !has(launch, "no-overlap-p2p-communication"))
+    if (virtual && !has(launch, "no-overlap-p2p-communication"))
         put(keys, "model.overlap_p2p_comm", "true");
-    if (has(launch, "num-virtual-stages-per-pipeline-rank"))
+    if (virtual)
         put(keys, "model.batch_p2p_comm", has(launch, "no-overlap-p2p-communication") ? "true" : "false");
     if (has(launch, "fp8-format") && !has(launch, "fp8-recipe"))
         put(keys, "mixed_precision.fp8_recipe", "delayed");
@@ -156,7 +175,7 @@ static void write_keys(struct emit *e)
     fclose(e->out);
     e->out = out;
     BUG_IF(launch_parse(e->arena, "the arguments", text, length, NULL, 0, &launch, &err));
-    put_all(&keys, &launch);
+    put_all(&keys, &launch, e);
     write_sections(&keys, out);
     free(keys.list.items);
     launch_release(&launch);
@@ -174,7 +193,8 @@ static struct node *read_keys(struct emit *e, const char *text, size_t length, c
 
 int emit_bridge(const struct scenario *scenario, FILE *out, FILE *notes, struct error *err)
 {
-    static const struct framework framework = {"Megatron Bridge", "megatron-bridge nemo", write_keys, read_keys, true};
+    static const struct framework framework = {"Megatron Bridge", "megatron-bridge nemo", write_keys, read_keys, true,
+                                               emit_megatron_fit};
 
     return emit_checked(&framework, scenario, out, notes, err);
 }

@@ -2,7 +2,6 @@
  * reads is written here. */
 #include "emit/emit_megatron.h"
 
-#include "megatron/megatron.h"
 #include "megatron/megatron_table.h"
 
 #include <stdarg.h>
@@ -11,7 +10,6 @@
 #include "base/base.h"
 #include "config/conf.h"
 #include "hardware/cluster.h"
-#include "launch/launch.h"
 #include "scenario/scenario.h"
 
 /* One argument: "--name value", or without the value. */
@@ -39,6 +37,18 @@ static const char *turned(struct arena *arena, const char *words, const char *va
     return NULL;
 }
 
+/* A value as one word of a shell's. */
+static const char *word(const struct emit *e, const char *text)
+{
+    const char *made = "";
+
+    if (text[strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./,:+=-")] == '\0')
+        return text;
+    for (; strchr(text, '\''); text = strchr(text, '\'') + 1)
+        made = arena_printf(e->arena, "%s%.*s'\\''", made, (int)strcspn(text, "'"), text);
+    return arena_printf(e->arena, "'%s%s'", made, text);
+}
+
 /* Arguments of releases that megatron-core is not. */
 static bool is_older(const char *name)
 {
@@ -56,7 +66,7 @@ static void say_plain(struct emit *e)
     const struct argument_row *row;
 
     for (size_t i = 0; (row = megatron_row_at(i)); i++) {
-        const char *value = row->path ? emit_text(e, row->path) : "", *word;
+        const char *value = row->path ? emit_text(e, row->path) : "", *theirs;
 
         if (!*value || is_older(row->name))
             continue;
@@ -64,10 +74,10 @@ static void say_plain(struct emit *e)
             if (emit_differs(e, row->path) && !strcmp(value, row->words))
                 say(e, "%s", row->name);
         } else if (row->kind == KIND_WORD) {
-            word = turned(e->arena, row->words, value);
-            if (word && (!row->fallback || strcmp(word, row->fallback)))
-                say(e, "%s %s", row->name, word);
-        } else if (!row->fallback || strtod(value, NULL) != strtod(row->fallback, NULL)) {
+            theirs = turned(e->arena, row->words, value);
+            if (theirs && (!row->fallback || strcmp(theirs, row->fallback)))
+                say(e, "%s %s", row->name, word(e, theirs));
+        } else if (strtod(value, NULL) != strtod(row->fallback ? row->fallback : "0", NULL)) {
             say(e, "%s %s", row->name, value);
         }
     }
@@ -104,10 +114,12 @@ static void say_attention(struct emit *e)
 
 static void say_model(struct emit *e)
 {
-    if (emit_number(e, SHAPE "positions"))
-        say(e, "max-position-embeddings %ld", emit_number(e, SHAPE "positions"));
-    else
+    long positions = emit_number(e, SHAPE "positions");
+
+    if (!positions)
         say(e, "position-embedding-type rope");
+    /* validate_args asks for it whatever the positions are, and for no less than the length of a sample */
+    say(e, "max-position-embeddings %ld", positions ? positions : emit_number(e, SHAPE "sequence"));
     say(e, "vocab-size %ld", emit_number(e, SHAPE "vocabulary"));
     if (emit_number(e, SHAPE "ffn"))
         say(e, "ffn-hidden-size %ld", emit_number(e, SHAPE "ffn"));
@@ -115,6 +127,9 @@ static void say_model(struct emit *e)
         say(e, "swiglu");
     if (emit_is(e, SHAPE "mlp", "squared-relu"))
         say(e, "squared-relu");
+    /* core_transformer_config_from_args: the fused kernel has no squared ReLU; without biases it is off in any case */
+    if (emit_is(e, SHAPE "mlp", "squared-relu") && emit_is(e, SHAPE "bias", "true"))
+        say(e, "no-bias-gelu-fusion");
     if (emit_number(e, SHAPE "mtp"))
         say(e, "mtp-num-layers %ld", emit_number(e, SHAPE "mtp"));
     if (emit_is(e, SHAPE "bias", "false") && emit_is(e, SHAPE "qkv_bias", "true"))
@@ -145,9 +160,11 @@ static void say_experts(struct emit *e)
         return;
     say(e, "num-experts %ld", emit_number(e, SHAPE "experts"));
     say(e, "moe-router-topk %ld", emit_number(e, SHAPE "experts_per_token"));
+    if (emit_number(e, SHAPE "experts_per_token") == 1)    /* the softmax of one score has no gradient */
+        say(e, "moe-router-pre-softmax");
     say(e, "moe-ffn-hidden-size %ld", width);
     if (dense)
-        say(e, "moe-layer-freq ([0]*%ld+[1]*%ld)", dense, layers - dense);
+        say(e, "moe-layer-freq %s", word(e, arena_printf(e->arena, "([0]*%ld+[1]*%ld)", dense, layers - dense)));
     else if (emit_number(e, SHAPE "moe_every") > 1)
         say(e, "moe-layer-freq %ld", emit_number(e, SHAPE "moe_every"));
     if (shared)
@@ -169,6 +186,14 @@ static void say_experts(struct emit *e)
             emit_text(e, "strategy.capacity_factor"));
 }
 
+/* Whether it is told which stage has which blocks, and so how many virtual stages there are. */
+static bool has_layout(const struct emit *e)
+{
+    const struct node *split = node_at(e->tree, "strategy.split");
+
+    return split && split->count >= 2;
+}
+
 /* t*4 for four blocks; E before the first stage, m for multi-token prediction and L behind the last. */
 static void say_layout(struct emit *e)
 {
@@ -176,16 +201,14 @@ static void say_layout(struct emit *e)
     const char *text = "E";
     long ahead = emit_number(e, SHAPE "mtp");
 
-    if (!split || split->count < 2)
-        return;
     for (size_t i = 0; i < split->count; i++) {
         long blocks = strtol(split->items[i]->text, NULL, 10);
 
         text = blocks > 1 ? arena_printf(e->arena, "%s%st*%ld", text, i ? "|" : "", blocks) :
                arena_printf(e->arena, "%s%s%s", text, i ? "|" : "", blocks ? "t" : "");
     }
-    say(e, "pipeline-model-parallel-layout \"%s%sL\"", text,
-        ahead > 1 ? arena_printf(e->arena, "m*%ld", ahead) : ahead ? "m" : "");
+    text = arena_printf(e->arena, "%s%sL", text, ahead > 1 ? arena_printf(e->arena, "m*%ld", ahead) : ahead ? "m" : "");
+    say(e, "pipeline-model-parallel-layout %s", word(e, text));
 }
 
 static void say_context(struct emit *e)
@@ -210,30 +233,21 @@ static void say_strategy(struct emit *e)
 
     if (emit_is(e, "strategy.sequence_parallel", "true"))
         say(e, "sequence-parallel");
-    if (chunks > 1)
+    if (chunks > 1 && !has_layout(e))
         say(e, "num-virtual-stages-per-pipeline-rank %ld", chunks);
     if (emit_number(e, "strategy.micro_batch_group") && emit_differs(e, "strategy.micro_batch_group"))
         say(e, "microbatch-group-size-per-virtual-pipeline-stage %ld", emit_number(e, "strategy.micro_batch_group"));
-    say_layout(e);
+    if (has_layout(e))
+        say_layout(e);
     say_context(e);
     if (zero == 1 && !emit_is(e, "memory.optimizer", "muon"))
         say(e, "use-distributed-optimizer");
     if (zero > 1 && zero < 4)
-        say(e, "use-megatron-fsdp \\\n    --data-parallel-sharding-strategy %s", shards[zero]);
+        say(e, "use-megatron-fsdp \\\n    --ckpt-format fsdp_dtensor \\\n    --data-parallel-sharding-strategy %s", shards[zero]);
     if (zero == 1 && shard && shard < replicas && replicas % shard == 0)
         say(e, "num-distributed-optimizer-instances %ld", replicas / shard);
     if (emit_is(e, "strategy.data_parallel", "ddp"))
         say(e, "overlap-grad-reduce");
-}
-
-/* Whether a list has a word that is not the end of another one: experts, not shared-experts. */
-static bool has_module(const char *list, const char *word)
-{
-    const char *at = strstr(list, word);
-
-    while (at && at > list && at[-1] == '-')
-        at = strstr(at + 1, word);
-    return at != NULL;
 }
 
 static void say_recompute(struct emit *e)
@@ -242,7 +256,7 @@ static void say_recompute(struct emit *e)
         {"layernorm", "norms"}, {"moe_act", "activation"}, {"mla_up_proj", "latent"}, {"core_attn", "core"},
         {"mlp", "mlp"}, {"moe", "experts"}, {"shared_experts", "shared-experts"},
     };
-    const char *mode = emit_text(e, "memory.recompute.mode"), *modules = emit_text(e, "memory.recompute.modules");
+    const char *mode = emit_text(e, "memory.recompute.mode");
     long every = emit_number(e, "memory.recompute.every");
 
     if (!*mode)
@@ -258,37 +272,33 @@ static void say_recompute(struct emit *e)
     if (!strcmp(mode, "modules")) {
         say(e, "recompute-granularity selective \\\n    --recompute-modules");
         for (size_t i = 0; i < COUNT(names); i++)
-            if (has_module(modules, names[i].ours))
+            if (emit_recomputes(e, names[i].ours))
                 fprintf(e->out, " %s", names[i].theirs);
     }
 }
 
 static void say_memory(struct emit *e)
 {
-    static const struct { const char *ours, *theirs;
-    } precisions[] =
-        {
-            {"mixed-bf16", "bf16"},
-            {"mixed-fp16", "fp16"},
-            {"mixed-fp8", "bf16 \\\n    --fp8-format hybrid"},
-            {"mixed-fp8-block", "bf16 \\\n    --fp8-format hybrid \\\n    --fp8-recipe blockwise"},
-            {"mixed-mxfp8", "bf16 \\\n    --fp8-format hybrid \\\n    --fp8-recipe mxfp8"},
-            {"mixed-nvfp4", "bf16 \\\n    --fp4-format e2m1"},
-        },
-      optimizers[] = {
-          {"momentum", "sgd"},
-          {"lamb", "lamb"},
-          {"adafactor", "adafactor"},
-      };
+    static const struct { const char *ours, *theirs; } precisions[] = {
+        {"mixed-bf16", "bf16"},
+        {"mixed-fp16", "fp16"},
+        {"mixed-fp8", "bf16 \\\n    --fp8-format hybrid"},
+        {"mixed-fp8-block", "bf16 \\\n    --fp8-format hybrid \\\n    --fp8-recipe blockwise"},
+        {"mixed-mxfp8", "bf16 \\\n    --fp8-format hybrid \\\n    --fp8-recipe mxfp8"},
+        {"mixed-nvfp4", "bf16 \\\n    --fp4-format e2m1"},
+    };
     bool eight = emit_is(e, "memory.optimizer", "adam-8bit"), half = emit_is(e, "memory.optimizer", "adam-half");
+    bool offload = strstr(emit_text(e, "memory.offload"), "optimizer") != NULL;
     bool master = emit_is(e, "software.master", "half"), muon = emit_is(e, "memory.optimizer", "muon");
 
     for (size_t i = 0; i < COUNT(precisions); i++)
         if (emit_is(e, "memory.precision", precisions[i].ours))
             say(e, "%s", precisions[i].theirs);
-    for (size_t i = 0; i < COUNT(optimizers); i++)
-        if (emit_is(e, "memory.optimizer", optimizers[i].ours))
-            say(e, "optimizer %s", optimizers[i].theirs);
+    /* with delayed scales, which are the default, it recomputes neither */
+    if (emit_is(e, "memory.precision", "mixed-fp8") && (emit_recomputes(e, "norms") || emit_recomputes(e, "activation")))
+        say(e, "fp8-recipe tensorwise");
+    if (emit_is(e, "memory.optimizer", "momentum"))        /* it has neither lamb nor adafactor, which forks have */
+        say(e, "optimizer sgd");
     /* 0.16 and 0.17 refuse --use-distributed-optimizer with Muon; later releases still know dist_muon (arguments.py). */
     if (muon)
         say(e, "optimizer %s", emit_number(e, "strategy.zero") == 1 ? "dist_muon" : "muon");
@@ -296,13 +306,13 @@ static void say_memory(struct emit *e)
         say(e, "muon-tp-mode %s", emit_text(e, "software.muon_tensor"));
     if (muon && emit_is(e, "software.muon_split_qkv", "false"))
         say(e, "muon-no-split-qkv");
-    if (eight || half || master)
+    if (eight || half || master || offload)                /* the optimizer on the host is a part of that one */
         say(e, "use-precision-aware-optimizer");
     if (eight || half)
         say(e, "exp-avg-dtype %s \\\n    --exp-avg-sq-dtype %s", eight ? "fp8" : "bf16", eight ? "fp8" : "bf16");
     if (master)
         say(e, "main-params-dtype fp16");
-    if (strstr(emit_text(e, "memory.offload"), "optimizer"))
+    if (offload)
         say(e, "optimizer-cpu-offload");
     say_recompute(e);
 }
@@ -335,10 +345,8 @@ static void say_software(struct emit *e)
         say(e, "attention-backend fused");
     else if (emit_is(e, "software.attention", "flash-2") || emit_is(e, "software.attention", "flash-3"))
         say(e, "flash-attention-version %s", emit_text(e, "software.attention") + strlen("flash-"));
-    if (emit_is(e, "software.cross_entropy", "compiled") || emit_is(e, "software.cross_entropy", "fused"))
+    if (emit_is(e, "software.cross_entropy", "compiled"))  /* that of Transformer Engine is refused by 0.19 */
         say(e, "cross-entropy-loss-fusion");
-    if (emit_is(e, "software.cross_entropy", "fused"))
-        say(e, "cross-entropy-fusion-impl te");
 }
 
 void emit_megatron_write(struct emit *e)
@@ -346,6 +354,10 @@ void emit_megatron_write(struct emit *e)
     int gpus = scenario_gpus(e->scenario), per_node = cluster_node_gpus(&e->scenario->cluster, 0);
     int nodes = per_node > 0 ? (gpus + per_node - 1) / per_node : 1;
 
+    /* validate_args: before Blackwell one connection keeps the order of exchanges and kernels; FSDP wants several */
+    if (emit_number(e, "strategy.zero") < 2 && (emit_number(e, "strategy.tensor") > 1 || emit_number(e, "strategy.context") > 1) &&
+        !emit_is(e, "strategy.overlap_dispatch", "micro-batches"))
+        fputs("CUDA_DEVICE_MAX_CONNECTIONS=1 ", e->out);
     fprintf(e->out, "torchrun --nnodes %d --nproc_per_node %d %s", nodes, gpus / nodes,
             emit_is(e, SHAPE "causal", "false") ? "pretrain_bert.py" : "pretrain_gpt.py");
     say_plain(e);
@@ -355,24 +367,4 @@ void emit_megatron_write(struct emit *e)
     say_memory(e);
     say_software(e);
     fputc('\n', e->out);
-}
-
-struct node *emit_megatron_read(struct emit *e, const char *text, size_t length, const struct import_options *options,
-                                FILE *notes, struct error *err)
-{
-    struct launch launch = {0};
-    struct node *root = NULL;
-    const char *comment;
-
-    if (!launch_parse(e->arena, "the arguments", text, length, options->sets, options->nsets, &launch, err))
-        root = megatron_scenario(e->arena, &launch, options, &comment, notes, err);
-    launch_release(&launch);
-    return root;
-}
-
-int emit_megatron(const struct scenario *scenario, FILE *out, FILE *notes, struct error *err)
-{
-    static const struct framework framework = {"Megatron-LM", "megatron-core", emit_megatron_write, emit_megatron_read, true};
-
-    return emit_checked(&framework, scenario, out, notes, err);
 }

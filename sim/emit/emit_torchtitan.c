@@ -1,4 +1,4 @@
-/* emit_torchtitan: the TOML of a torchtitan job. */
+/* emit_torchtitan: the TOML of a torchtitan job, as v0.2.0 and later read it (torchtitan/config/job_config.py). */
 #include "emit/emit_internal.h"
 
 #include "jobs/jobs.h"
@@ -33,7 +33,7 @@ static void write_model(struct emit *e)
     else
         fputs("# name and flavor: your model, as torchtitan knows it\n", e->out);
     if (fp8 || mx)
-        fprintf(e->out, "converters = [\"%s\"]\n", fp8 ? "float8" : "mx");
+        fprintf(e->out, "converters = [\"quantize.linear.%s\"]\n", fp8 ? "float8" : "mx");
 }
 
 static void write_training(struct emit *e)
@@ -53,28 +53,39 @@ static void write_training(struct emit *e)
         fputs("mixed_precision_reduce = \"bfloat16\"\n", e->out);
     if (strstr(emit_text(e, "memory.offload"), "weights"))
         fputs("enable_cpu_offload = true\n", e->out);
-    if (emit_is(e, "software.fused_kernels", "true"))
-        fputs("compile = true\n", e->out);
     if (emit_is(e, "software.fused_optimizer", "false"))
         fputs("\n[optimizer]\nimplementation = \"foreach\"\n", e->out);
+    if (emit_is(e, "software.fused_kernels", "true"))
+        fputs("\n[compile]\nenable = true\n", e->out);
 }
 
-/* The blocks with which stages begin, behind the first. Left out: as even as possible. */
-static void write_points(struct emit *e)
+/* Whether the stages have as many blocks as torchtitan gives them where the first and the last have that many less
+ * (torchtitan/distributed/pipeline_parallel.py, generate_llm_fqn_per_model_part). */
+static bool is_split(const struct node *split, long layers, long first, long last)
+{
+    long stages = (long)split->count, all = layers + first + last;
+    bool same = true;
+
+    for (long i = 0; i < stages; i++)
+        same &= strtol(split->items[i]->text, NULL, 10) == all / stages + (i < all % stages) - (i == 0 ? first : 0) -
+                                                           (i == stages - 1 ? last : 0);
+    return same;
+}
+
+/* The first and the last stage may have less blocks than the others; v0.2 takes no other numbers. Left out: as even as
+ * possible. */
+static void write_less(struct emit *e)
 {
     const struct node *split = node_at(e->tree, "strategy.split");
-    long block = 0;
+    long layers = emit_number(e, "model.transformer.layers"), less[2] = {0, 0};
+    long most = split && split->count ? layers / (long)split->count + 1 : 0;
 
-    if (!split)
-        fputs("pipeline_parallel_first_stage_less_layers = 0\npipeline_parallel_last_stage_less_layers = 0\n", e->out);
-    if (!split || !emit_differs(e, "strategy.split"))
-        return;
-    fputs("pipeline_parallel_split_points = [", e->out);
-    for (size_t i = 0; i + 1 < split->count; i++) {
-        block += strtol(split->items[i]->text, NULL, 10);
-        fprintf(e->out, "%s\"layers.%ld\"", i ? ", " : "", block);
-    }
-    fputs("]\n", e->out);
+    for (long first = most; split && first >= 0; first--)
+        for (long last = most; last >= 0; last--)
+            if (is_split(split, layers, first, last))
+                less[0] = first, less[1] = last;
+    fprintf(e->out, "pipeline_parallel_first_stage_less_layers = %ld\npipeline_parallel_last_stage_less_layers = %ld\n",
+            less[0], less[1]);
 }
 
 static void write_pipeline(struct emit *e)
@@ -92,7 +103,7 @@ static void write_pipeline(struct emit *e)
     fprintf(e->out, "pipeline_parallel_microbatch_size = %d\n", e->scenario->batch.micro);
     if (chunks > 2 && layers % (pipeline * chunks) == 0)
         fprintf(e->out, "pipeline_parallel_layers_per_stage = %ld\n", layers / (pipeline * chunks));
-    write_points(e);
+    write_less(e);
 }
 
 static void write_parallelism(struct emit *e)
@@ -155,9 +166,29 @@ static struct node *read_job(struct emit *e, const char *text, size_t length, co
     return torchtitan_scenario(e->arena, &job, &comment, notes, err);
 }
 
+/* Stages of as many blocks each are what it has where nobody says a split. */
+static int forget_even_split(struct emit *e, struct node *tree, struct error *err)
+{
+    struct node *strategy = node_at(tree, "strategy"), *split = node_at(tree, "strategy.split");
+    size_t left = 0;
+
+    (void)err;
+    if (!split || split->kind != NODE_SEQUENCE || !is_split(split, emit_number(e, "model.transformer.layers"), 0, 0) ||
+        emit_number(e, "model.transformer.layers") % (long)split->count != 0)
+        return 0;
+    for (size_t i = 0; i < strategy->count; i++)
+        if (strategy->items[i] != split) {
+            strategy->keys[left] = strategy->keys[i];
+            strategy->items[left++] = strategy->items[i];
+        }
+    strategy->count = left;
+    return 0;
+}
+
 int emit_torchtitan(const struct scenario *scenario, FILE *out, FILE *notes, struct error *err)
 {
-    static const struct framework framework = {"torchtitan", "torchtitan torchtitan-2025", write_job, read_job, false};
+    static const struct framework framework = {"torchtitan", "torchtitan torchtitan-2025", write_job, read_job, false,
+                                               forget_even_split};
 
     return emit_checked(&framework, scenario, out, notes, err);
 }

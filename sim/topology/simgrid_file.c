@@ -4,6 +4,7 @@
 #include "files/data.h"
 #include "process/child.h"
 #include "process/module.h"
+#include "topology/platform_text.h"
 #include "topology/topology_internal.h"
 
 #include <ctype.h>
@@ -220,6 +221,17 @@ static struct simgrid_network *keep(struct arena *arena, const struct topology *
     return network;
 }
 
+/* Refuses what SimGrid reads and its tables of links do not say. */
+static int check_text(const struct topology *topology, const char *path, struct error *err)
+{
+    size_t length;
+    char *text = file_read(path, "a platform", FILE_BYTES_MAX, place(topology), &length, err);
+    int rc = text ? platform_text_check(path, text, length, err) : -1;
+
+    free(text);
+    return rc;
+}
+
 /* Reads the file anew. */
 static const struct simgrid_network *read_network(struct arena *arena, const struct topology *topology, const char *path,
                                                   double size, struct hosts hosts, struct error *err)
@@ -228,7 +240,7 @@ static const struct simgrid_network *read_network(struct arena *arena, const str
     struct shared shared = {.pairs = gpus * gpus};
     const struct simgrid_network *network = NULL;
 
-    if (share(&shared, err))
+    if (check_text(topology, path, err) || share(&shared, err))
         return NULL;
     shared.tables->path = path;
     shared.tables->size = size;

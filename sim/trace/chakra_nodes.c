@@ -60,9 +60,15 @@ static uint32_t end_node(struct chakra *chakra, bool on_cpu)
     return chakra->next++;
 }
 
-static void put_size(struct chakra *chakra, const struct recorded_span *span)
+/* A transfer of no bytes waits as others do; ASTRA-sim ends with an error where its size is 0. */
+static int64_t whole(double bytes)
 {
-    attribute(chakra, "comm_size", ATTR_INT64, (int64_t)(span->bytes + 0.5));
+    return bytes < 1 ? 1 : (int64_t)(bytes + 0.5);
+}
+
+static void put_size(struct chakra *chakra, double bytes)
+{
+    attribute(chakra, "comm_size", ATTR_INT64, whole(bytes));
 }
 
 uint32_t chakra_computes(struct chakra *chakra, const char *name, const char *suffix, int64_t start, int64_t end, size_t lane,
@@ -76,7 +82,7 @@ uint32_t chakra_copies(struct chakra *chakra, const struct recorded_span *span, 
 {
     begin_node(chakra, recorded_text(&chakra->trace->run, span->name), "", to_host ? MEM_STORE : MEM_LOAD, span->start, span->end,
                span->lane);
-    attribute(chakra, "tensor_size", ATTR_UINT64, (int64_t)(span->bytes + 0.5));
+    attribute(chakra, "tensor_size", ATTR_UINT64, whole(span->bytes));
     return end_node(chakra, false);
 }
 
@@ -89,12 +95,14 @@ bool chakra_exchanges(const struct chakra *chakra, const struct recorded_span *s
 
 uint32_t chakra_collective(struct chakra *chakra, const struct recorded_span *span, int64_t start, size_t lane)
 {
+    int group = recorded_group_at(&chakra->trace->run, span->group, chakra->rank);
     char name[DECIMAL_SIZE];
 
     begin_node(chakra, recorded_text(&chakra->trace->run, span->name), recorded_op_names[span->op], COMM_COLL, start, span->end, lane);
     attribute(chakra, "comm_type", ATTR_INT64, comm_types[span->op]);
-    put_size(chakra, span);
-    decimal_integer(recorded_group_at(&chakra->trace->run, span->group, chakra->rank) + 1, name);
+    /* what one rank gives: of an all-gather its share (Chakra's converter sums up the inputs; ASTRA-sim, Ring.cc) */
+    put_size(chakra, span->op == RECORDED_ALL_GATHER ? span->bytes / chakra->trace->run.groups.items[group].nranks : span->bytes);
+    decimal_integer(group + 1, name);
     message_name(&chakra->inner, ATTR_NAME, "pg_name");
     message_name(&chakra->inner, ATTR_STRING, name);
     message_message(&chakra->node, NODE_ATTR, &chakra->inner);
@@ -112,6 +120,6 @@ uint32_t chakra_sends(struct chakra *chakra, const struct recorded_span *span, b
     attribute(chakra, "comm_src", ATTR_INT32, span->rank + shift);
     attribute(chakra, "comm_dst", ATTR_INT32, span->peer + shift);
     attribute(chakra, "comm_tag", ATTR_INT32, span->id);
-    put_size(chakra, span);
+    put_size(chakra, span->bytes);
     return end_node(chakra, false);
 }

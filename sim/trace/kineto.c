@@ -1,6 +1,6 @@
 /* Kineto: a Chrome trace as PyTorch's profiler writes it, a file a rank, or one of all. A work is a compute kernel, then
- * a collective kernel of its communication. The host launches each kernel as soon as its stream is free, in no time: the
- * simulation has no times of single launches, and no gap between kernels is the host's. */
+ * a collective kernel of its communication. The host launches each kernel a little before its stream is free, in no time:
+ * the simulation has no times of single launches, and no gap between kernels is the host's. */
 #include "trace/trace_internal.h"
 
 #include <stdlib.h>
@@ -14,6 +14,10 @@
 /* Threads of a rank's process: the host's launches, the streams of compute and of communication within works, and from
  * there on the other lanes in the order of their first span. */
 enum { TID_HOST = 1, TID_COMPUTE = 7, TID_WITHIN = 8, TID_FIRST = 9, SHOWN_RANKS = 30 };
+/* ns by which a launch is ahead of the kernel before. HTA rounds starts up and ends down to whole us and takes a gap for
+ * the host's where the launch then lies behind that end (hta/common/trace_parser.py: round_down_time_stamps;
+ * hta/analyzers/breakdown_analysis.py: is_host_wait). */
+enum { LAUNCHED_AHEAD = 2000 };
 
 struct kineto {
     const struct trace *trace;
@@ -127,6 +131,7 @@ static void put_launch(struct kineto *kineto, const struct kernel *kernel, int64
     struct bytes *bytes = &kineto->bytes;
     int64_t at = *kernel->free_at < kernel->start ? *kernel->free_at : kernel->start;
 
+    at = at > LAUNCHED_AHEAD ? at - LAUNCHED_AHEAD : 0;
     begin_event(kineto, "{\"ph\":\"X\",\"cat\":\"cpu_op\"", TID_HOST, at);
     BYTES_TEXT(bytes, ",\"dur\":0,\"name\":\"");
     put_text(bytes, recorded_text(&kineto->trace->run, kernel->span->kind));

@@ -49,14 +49,30 @@ def check_rank(parts, rank, groups, sends, receives, collectives):
             pair = values["comm_src"], values["comm_dst"], values["comm_tag"]
             assert pair[kind == RECEIVE] == rank, "the sender must be comm_src and the receiver comm_dst"
             ends = sends if kind == SEND else receives
+            assert values["comm_size"] > 0, "ASTRA-sim ends with an error where 0 bytes are sent"
             assert pair not in ends, "a tag is given twice"
             ends[pair] = values["comm_size"]
         if kind == COLLECTIVE:
             assert values["comm_type"] in (0, 2, 5, 6, 7)
             assert rank in groups[values["pg_name"]], "a group without its rank"
+            assert values["comm_size"] > 0, "a collective of 0 bytes"
             collectives.setdefault(values["pg_name"], {}).setdefault(rank, []).append((values["comm_type"], values["comm_size"]))
         sums += 0 if kind == RECEIVE else one(node, "duration_micros", 0)
     return sums
+
+
+def check_bytes(run, groups, collectives):
+    """An all-gather's size is what one rank gives, the others' what a rank has: so ASTRA-sim's rings take them."""
+    for op, kind in (("all_gather", 2), ("all_reduce", 0), ("reduce_scatter", 7)):
+        found, count, wanted = 0, 0, 0
+        for name, ranks in collectives.items():
+            for was, size in ranks.get(0, []):
+                found += (was == kind) * size * (len(groups[name]) if kind == 2 else 1)
+                count += (was == kind) * len(groups[name])
+        for row in run.of_rank(0):
+            exchanges = row["op"] == op and row["peer"] < 0 and (row["lane"] != "compute" or row["communication"] > 0)
+            wanted += row["bytes"] if exchanges and len(run.groups[int(row["group"])]) > 1 else 0
+        assert abs(found - wanted) <= count, f"{op}: {found} bytes, not {wanted}"
 
 
 def check(run, folder, decode=None):
@@ -73,6 +89,7 @@ def check(run, folder, decode=None):
         assert abs(sums - 1e6 * seconds) <= lanes + 1e-3 * len(rows), f"rank {rank}: {sums} us, not {1e6 * seconds}"
     assert sends == receives, "a message with one end"
     assert len(sends) == run.replicas * sum(row["peer"] >= 0 for row in run.rows)
+    check_bytes(run, groups, collectives)
     for name, ranks in collectives.items():
         assert sorted(ranks) == sorted(set(groups[name])), f"group {name}: some members do not take part"
         assert len(set(map(tuple, ranks.values()))) == 1, f"group {name}: members differ"

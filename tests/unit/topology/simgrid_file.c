@@ -223,6 +223,9 @@ static void test_mistakes(void **state)
     refuse(HEAD SWITCH(0) SWITCH(0) TAIL, "second");
     refuse(HEAD SWITCH(0) SWITCH(1) ROUTE(UP) TAIL, "Link not found: spine");
     refuse(HEAD SWITCH(0) SWITCH(1) SPINE("FATPIPE") ROUTE("<link_ctn id=\"spine\"/>") TAIL, "no two messages share");
+    refuse(HEAD SWITCH(0) SWITCH(1) "<link id=\"spine\" bandwidth=\"5GBps\" latency=\"2us\" bandwidth_file=\"b.profile\"/>\n"
+           ROUTE("<link_ctn id=\"spine\"/>") TAIL, "found bandwidth_file=\"b.profile\"; a bandwidth that changes");
+    refuse(HEAD SWITCH(0) SWITCH(1) SPINE("WIFI") ROUTE("<link_ctn id=\"spine\"/>") TAIL, "links of Wi-Fi are not simulated");
     refuse(HEAD SWITCH(0) SWITCH(1) "<link id=\"nic0.up\" bandwidth=\"1Bps\" latency=\"0s\"/>"
            ROUTE("<link_ctn id=\"nic0.up\"/>") TAIL, "a link is called 'nic0.up'");
     refuse(HEAD SWITCH(0) SWITCH(1) "<link id=\"a link\" bandwidth=\"1Bps\" latency=\"0s\"/>"
