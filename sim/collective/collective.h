@@ -246,7 +246,7 @@ double collective_cost(const struct collective_call *call);
 struct tuning {
     double launch;                   /* s, before a member's first message */
     bool buffered;                   /* as struct op_transfer's: the library's buffers hold several messages */
-    struct extra_pair { double delay, overhead; } inside, between;   /* as struct op_transfer's */
+    struct extra_pair { double delay, overhead, most; } inside, between;     /* as struct op_transfer's */
 };
 /* `chosen`: the call with the choice's algorithm and channels; `protocol`: the choice's. */
 struct tuning collective_tuning(const struct collective_call *chosen, int protocol);

@@ -116,14 +116,14 @@ static double piece_of(const struct protocol_cost *cost, const struct placed_gro
     return fmin(piece, task->bytes);
 }
 
-static struct fabric fabric_of(const struct placed_group *group, const struct rates *rates, int channels)
+static struct fabric fabric_of(const struct collective_call *call, const struct rates *rates, double flows)
 {
-    const struct group_topology *topology = &group->topology;
+    const struct group_topology *topology = &call->group->topology;
+    int channels = call->channels;
     struct hop inside = {0, INFINITY}, between, crowded;
 
     if (topology->most > 1)
-        inside = (struct hop){rates->inside.latency,
-                              fmin(rates->inside.bandwidth, rates->network_most) / channels};
+        inside = (struct hop){rates->inside.latency, fmin(rates->inside.bandwidth, rates->network_most) / flows};
     if (!topology->nodes)
         return (struct fabric){.inside = inside, .between = inside, .crowded = inside};
     double nic = rates->network.bandwidth, most = rates->network_most / channels;
@@ -238,7 +238,7 @@ static double cost_at(const struct collective_call *call, const struct protocol_
         rates = switched(call, cost, rates);
     launch = call->group->n > 1 ? rates.launch : 0;
     if (!call->group->cluster->ideal)
-        fabric = fabric_of(call->group, &rates, call->channels);
+        fabric = fabric_of(call, &rates, cost && !tuned ? port_flows(call) : call->channels);
     fabric.buffered = cost;
     fabric.tuned = tuned;
     fabric.channels = call->channels;
@@ -371,9 +371,9 @@ double collective_cost(const struct collective_call *call)
     return call->collective->write_messages ? choose_protocol(*call, &supposed).seconds : collective_choose(call).seconds;
 }
 
-static struct extra_pair pair_of(struct extra extra)
+static struct extra_pair pair_of(struct extra extra, double most)
 {
-    return (struct extra_pair){extra.delay, extra.overhead};
+    return (struct extra_pair){extra.delay, extra.overhead, most};
 }
 
 struct tuning collective_tuning(const struct collective_call *chosen, int protocol)
@@ -393,12 +393,12 @@ struct tuning collective_tuning(const struct collective_call *chosen, int protoc
     tuning.launch = group->n > 1 ? rates.launch : 0;
     if (topology->most > 1)
         tuning.inside = pair_of(extra_cost(slowest->inside_latency, slowest->inside, rates.inside.latency,
-                                      fmin(rates.inside.bandwidth, rates.network_most)));
+                                           fmin(rates.inside.bandwidth, rates.network_most)), ring_most(chosen));
     if (topology->nodes) {
         int used = chosen->channels < topology->fewest_nics ? chosen->channels : topology->fewest_nics;
 
         tuning.between = pair_of(extra_cost(slowest->network_latency, slowest->network, rates.network.latency,
-                                       fmin(rates.network.bandwidth, rates.network_most / used)));
+                                            fmin(rates.network.bandwidth, rates.network_most / used)), 0);
     }
     return tuning;
 }

@@ -86,6 +86,7 @@ static uint32_t lower_message(struct lowering *lowering, int lane, int src, int 
     op.transfer.dst = (uint32_t)lowering->group->gpus[dst];
     op.transfer.delay = inside ? tuning->inside.delay : tuning->between.delay;
     op.transfer.buffered = tuning->buffered;
+    op.transfer.most = inside ? tuning->inside.most : tuning->between.most;
     op.transfer.overhead = inside ? tuning->inside.overhead : tuning->between.overhead;
     op.amount = bytes;
     return program_add(lowering->program, op, lowering->deps.items, lowering->deps.count);

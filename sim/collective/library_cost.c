@@ -18,6 +18,19 @@ void rates_in_rounds(const struct protocol_cost *cost, double share, int channel
     rates->launch += latency - rates->network.latency;
 }
 
+double port_flows(const struct collective_call *call)
+{
+    const struct group_topology *topology = &call->group->topology;
+    bool leave = call->collective->ring && topology->nodes && topology->most > 1 && call->channels >= topology->most;
+
+    return call->channels * (leave ? 1 - 1.0 / topology->most : 1);
+}
+
+double ring_most(const struct collective_call *call)
+{
+    return call->collective->ring && call->channels > 1 ? call->group->slowest.inside / port_flows(call) : 0;
+}
+
 enum { SLOTS = 8, KIB = 1024 };
 
 /* B of a chunk, where a tree has `bytes` on a channel and `depth` ranks from a leaf to the root. */

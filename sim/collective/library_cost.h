@@ -19,6 +19,13 @@ struct rates {
  * the wire. The first message waits for the whole latency. `share`: B that a rank
  * passes on at a time. */
 void rates_in_rounds(const struct protocol_cost *cost, double share, int channels, struct rates *rates);
+/* Messages that cross a member's port at once: one of each channel, but in a ring for the channels that leave the node
+ * from this member, where there are as many as members. */
+double port_flows(const struct collective_call *call);
+/* B/s of a member's port that a ring's message takes at most; 0: any share. A channel of NCCL is a multiprocessor, which
+ * copies at a rate of its own; NCCL has as many channels of this rate as the links carry (src/graph/search.cc). So none
+ * is faster while others wait. */
+double ring_most(const struct collective_call *call);
 /* A tree of the protocol Simple. A rank passes a chunk on when all of it is there, and a connection to another node has
  * eight slots of one chunk: a slot is free again when the receiver says so, a latency after it has the chunk. NCCL begins
  * with chunks of 512 KiB and halves them while the tree is not well filled (src/enqueue.cc, calcCollChunking; a channel

@@ -124,7 +124,8 @@ uint32_t program_append(struct program *program, const struct new_op *op, const 
     BUG_IF(op->amount < 0);
     program->endless |= !finite;
     BUG_IF(op->kind == OP_TRANSFER &&
-           (!(op->transfer.overhead > -1) || isinf(op->transfer.overhead) || isnan(op->transfer.delay)));
+           (!(op->transfer.overhead > -1) || isinf(op->transfer.overhead) || isnan(op->transfer.delay) ||
+            !(op->transfer.most >= 0)));
     *GROW(&program->ops) = (struct op){
         .amount = finite ? op->amount : 0, .lane = op->lane, .mb = op->mb, .stage = op->stage, .kind = op->kind,
         .what = op->what, .continues = op->continues, .advances = op->advances, .exchange = op->exchange,

@@ -57,6 +57,7 @@ struct op_transfer {
     uint32_t src, dst;       /* GPUs */
     double delay;            /* s of latency in addition to the route's; may be negative */
     double overhead;         /* bytes that links carry in addition to each byte of `amount`; may be negative */
+    double most;             /* B/s that it takes of its links at most; 0: any share */
     bool buffered;           /* the lane is free when the bytes have left, not when they arrived */
 };
 
