@@ -48,18 +48,7 @@ static double ends_share(const struct protocol_cost *cost, const struct collecti
     return messages / (messages + ends);
 }
 
-/* A rank of a ring through nodes handles its messages one after another: it waits for the data and for a free buffer,
- * copies, and tells its neighbour. So each message takes cost.step and the time of its bytes, a small one a part of the
- * step; if the network takes longer, only the network's time counts. Returns the bandwidth in B/s at which messages
- * then go; `each`: B of one message, on all channels together. */
-static double stepped(const struct protocol_cost *cost, enum collective_op op, double bandwidth, double each)
-{
-    double step = op == COLLECTIVE_ALL_REDUCE ? cost->all_reduce_step : cost->step;
-
-    return isnan(step) || each <= 0 ? bandwidth : each / (step * fmin(1, each / cost->step_bytes) + each / bandwidth);
-}
-
-/* `tuned`: as the library's tuning estimates, which does not know the links' latency (NCCL, src/graph/tuning.cc). */
+/* `tuned`: as the library's tuning estimates, which knows no link's latency (NCCL, src/graph/tuning.cc). */
 static struct rates rates_of(const struct collective_call *call, const struct protocol_cost *cost, bool tuned)
 {
     const struct placed_group *group = call->group;
@@ -85,7 +74,7 @@ static struct rates rates_of(const struct collective_call *call, const struct pr
     else
         rates.network_most = fmin(fmin(INFINITY, cost->network_most), call->channels * cost->nic_most);
     if (nodes && collective->ring && !tuned)
-        rates.inside.bandwidth = stepped(cost, collective->op, fmin(rates.inside.bandwidth, rates.network_most),
+        rates.inside.bandwidth = ring_stepped(cost, collective->op, fmin(rates.inside.bandwidth, rates.network_most),
                                          call->bytes / group->n);
     rates.network = (struct hop){fmax(rates.network.latency, factor * network_latency(cost, call->bytes)),
                                  cluster_payload_share(group->cluster, group->kinds, cost->network_share) *
@@ -166,7 +155,7 @@ static bool find_cost(const struct collective *collective, const struct communic
         found = algorithm_cost_with(&communication->ring, (enum protocol)protocol);
     if (found)
         *cost = *found;
-    cost->waits = protocol == PROTOCOL_SIMPLE;
+    cost->protocol = protocol;
     if (found && few && !isnan(few->inside_share))
         cost->inside_share = few->inside_share;
     return found;
@@ -220,8 +209,8 @@ static struct rates profile_rates(const struct collective_call *call, const stru
         rates = switched(call, cost, rates);
     if (call->collective->ring)
         rates_in_rounds(cost, call->bytes / call->group->n, call->channels, &rates);
-    if (call->collective->library_cost == LIBRARY_TREE && cost->waits)
-        rates_in_slots(call, collective_task(call), &rates);
+    if (call->collective->library_cost == LIBRARY_TREE)
+        rates_in_slots(call, collective_task(call), cost->protocol, &rates);
     return rates;
 }
 
