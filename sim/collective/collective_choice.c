@@ -48,7 +48,7 @@ static double ends_share(const struct protocol_cost *cost, const struct collecti
     return messages / (messages + ends);
 }
 
-/* `tuned`: as the library's tuning estimates, which does not know the links' latency (NCCL, src/graph/tuning.cc). */
+/* `tuned`: as the library's tuning estimates, which knows no link's latency (NCCL, src/graph/tuning.cc). */
 static struct rates rates_of(const struct collective_call *call, const struct protocol_cost *cost, bool tuned)
 {
     const struct placed_group *group = call->group;
@@ -105,14 +105,14 @@ static double piece_of(const struct protocol_cost *cost, const struct placed_gro
     return fmin(piece, task->bytes);
 }
 
-static struct fabric fabric_of(const struct placed_group *group, const struct rates *rates, int channels)
+static struct fabric fabric_of(const struct collective_call *call, const struct rates *rates, double flows)
 {
-    const struct group_topology *topology = &group->topology;
+    const struct group_topology *topology = &call->group->topology;
+    int channels = call->channels;
     struct hop inside = {0, INFINITY}, between, crowded;
 
     if (topology->most > 1)
-        inside = (struct hop){rates->inside.latency,
-                              fmin(rates->inside.bandwidth, rates->network_most) / channels};
+        inside = (struct hop){rates->inside.latency, fmin(rates->inside.bandwidth, rates->network_most) / flows};
     if (!topology->nodes)
         return (struct fabric){.inside = inside, .between = inside, .crowded = inside};
     double nic = rates->network.bandwidth, most = rates->network_most / channels;
@@ -155,7 +155,7 @@ static bool find_cost(const struct collective *collective, const struct communic
         found = algorithm_cost_with(&communication->ring, (enum protocol)protocol);
     if (found)
         *cost = *found;
-    cost->waits = protocol == PROTOCOL_SIMPLE;
+    cost->protocol = protocol;
     if (found && few && !isnan(few->inside_share))
         cost->inside_share = few->inside_share;
     return found;
@@ -210,8 +210,8 @@ static struct rates profile_rates(const struct collective_call *call, const stru
         rates = switched(call, cost, rates);
     if (call->collective->ring)
         rates_in_rounds(cost, call->bytes / call->group->n, call->channels, &rates);
-    if (call->collective->library_cost == LIBRARY_TREE && cost->waits)
-        rates_in_slots(call, collective_task(call), &rates);
+    if (call->collective->library_cost == LIBRARY_TREE)
+        rates_in_slots(call, collective_task(call), cost->protocol, &rates);
     return rates;
 }
 
@@ -228,7 +228,7 @@ static double cost_at(const struct collective_call *call, const struct protocol_
         rates = switched(call, cost, rates);
     launch = call->group->n > 1 ? rates.launch : 0;
     if (!call->group->cluster->ideal)
-        fabric = fabric_of(call->group, &rates, call->channels);
+        fabric = fabric_of(call, &rates, cost && !tuned ? port_flows(call) : call->channels);
     fabric.buffered = cost;
     fabric.tuned = tuned;
     fabric.channels = call->channels;
@@ -386,6 +386,7 @@ struct tuning collective_tuning(const struct collective_call *chosen, int protoc
         tuning.inside = transfer_of(extra_cost(slowest->inside_latency, slowest->inside, rates.inside.latency,
                                                fmin(rates.inside.bandwidth, rates.network_most)), protocol);
         tuning.inside.stands = rates.stands;
+        tuning.inside.most = ring_most(chosen);
     }
     if (topology->nodes) {
         int used = chosen->channels < topology->fewest_nics ? chosen->channels : topology->fewest_nics;

@@ -25,6 +25,43 @@ void rates_in_rounds(const struct protocol_cost *cost, double share, int channel
     rates->launch += latency - rates->network.latency;
 }
 
+double port_flows(const struct collective_call *call)
+{
+    const struct group_topology *topology = &call->group->topology;
+    bool leave = call->collective->ring && topology->nodes && topology->most > 1 && call->channels >= topology->most;
+
+    return call->channels * (leave ? 1 - 1.0 / topology->most : 1);
+}
+
+double ring_most(const struct collective_call *call)
+{
+    return call->collective->ring && call->channels > 1 ? call->group->slowest.inside / port_flows(call) : 0;
+}
+
+/* Tenths of the bandwidth that a tree has with vectors of 64 B, 128 B, ... 256 MiB; 10 beyond. */
+enum { SHARES = 23 };
+static const char tree_tenths[PROTOCOL_COUNT][SHARES] = {
+    [PROTOCOL_LL] = {10, 10, 10, 10, 9, 8, 7, 7, 7, 7, 6, 5, 4, 4, 5, 6, 7, 8, 9, 10, 10, 10, 10},
+    [PROTOCOL_LL128] = {10, 10, 10, 10, 10, 9, 8, 8, 8, 7, 6, 6, 6, 6, 6, 6, 8, 9, 9, 9, 9, 10, 10},
+    [PROTOCOL_SIMPLE] = {9, 9, 9, 9, 9, 9, 9, 8, 7, 6, 6, 5, 5, 5, 5, 6, 7, 8, 7, 7, 8, 9, 9},
+};
+
+static double share_at(int protocol, double power)
+{
+    return !(power >= 0 && power < SHARES) ? 1 : tree_tenths[protocol][(int)power] / 10.0;
+}
+
+static void take_share(double bytes, int protocol, struct rates *rates)
+{
+    double power = log2(bytes / 64), share = share_at(protocol, power);
+
+    if (power >= 0)
+        share += (power - floor(power)) * (share_at(protocol, power + 1) - share);
+    rates->inside.bandwidth *= share;
+    rates->network.bandwidth *= share;
+    rates->network_most *= share;
+}
+
 enum { SLOTS = 8, KIB = 1024 };
 
 /* B of a chunk, where a tree has `bytes` on a channel and `depth` ranks from a leaf to the root. */
@@ -36,7 +73,7 @@ static double chunk_of(double bytes, int depth)
     return fmin(bytes, fmax(chunk, fmin(512 * KIB, bytes / (8 * depth))));
 }
 
-void rates_in_slots(const struct collective_call *call, struct task task, struct rates *rates)
+static void wait_for_slots(const struct collective_call *call, struct task task, struct rates *rates)
 {
     const struct placed_group *group = call->group;
     int nodes = group->topology.nodes ? task.n / task.per_node : task.n, each = task.n / nodes, levels = 0;
@@ -59,7 +96,18 @@ void rates_in_slots(const struct collective_call *call, struct task task, struct
     rates->network.latency += chunk * call->channels / used / nic;
 }
 
-#include <math.h>
+/* How long a chunk takes to arrive depends on the links alone. */
+void rates_in_slots(const struct collective_call *call, struct task task, int protocol, struct rates *rates)
+{
+    struct rates alone = *rates;
+
+    if (protocol == PROTOCOL_SIMPLE)
+        wait_for_slots(call, task, rates);
+    take_share(call->bytes, protocol, &alone);
+    rates->inside.bandwidth = alone.inside.bandwidth;
+    rates->network.bandwidth = fmin(rates->network.bandwidth, alone.network.bandwidth);
+    rates->network_most = alone.network_most;
+}
 
 /* Sends that are grouped into one collective begin at the same time, so its launch includes their latency once. */
 static struct protocol_cost grouped(const struct protocol_cost *send, bool nodes)

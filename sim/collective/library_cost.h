@@ -25,11 +25,24 @@ double rate_in_steps(const struct protocol_cost *cost, enum collective_op op, do
  * the wire. The first message waits for the whole latency. `share`: B that a rank
  * passes on at a time. */
 void rates_in_rounds(const struct protocol_cost *cost, double share, int channels, struct rates *rates);
-/* A tree of the protocol Simple. A rank passes a chunk on when all of it is there, and a connection to another node has
- * eight slots of one chunk: a slot is free again when the receiver says so, a latency after it has the chunk. NCCL begins
- * with chunks of 512 KiB and halves them while the tree is not well filled (src/enqueue.cc, calcCollChunking; a channel
- * of NCCL has one of the two trees). Sizes between are taken here, so that more bytes never take less. */
-void rates_in_slots(const struct collective_call *call, struct task task, struct rates *rates);
+/* Messages that cross a member's port at once: one of each channel, but in a ring for the channels that leave the node
+ * from this member, where there are as many as members. */
+double port_flows(const struct collective_call *call);
+/* B/s of a member's port that a ring's message takes at most; 0: any share. A channel of NCCL is a multiprocessor, which
+ * copies at a rate of its own; NCCL has as many channels of this rate as the links carry (src/graph/search.cc). So none
+ * is faster while others wait. */
+double ring_most(const struct collective_call *call);
+/* A tree has a share of its bandwidth, or what slots allow, if that is less. NCCL's authors found the share by
+ * experiment, for each power of two from 64 B to 256 MiB (src/graph/tuning.cc, treeCorrectionFactor with 23 shares; the
+ * newest has a 24th); between two of them it lies between theirs. NCCL also chooses by it, in steps, and by the latency
+ * that a plugin of the network tells. Here auto does neither, for the one without the other would choose rings too early
+ * on such a network.
+ *
+ * With the protocol Simple a rank passes a chunk on when all of it is there, and a connection to another node has eight
+ * slots of one chunk: a slot is free again when the receiver says so, a latency after it has the chunk. NCCL begins with
+ * chunks of 512 KiB and halves them while the tree is not well filled (src/enqueue.cc, calcCollChunking; a channel of
+ * NCCL has one of the two trees). Sizes between are taken here, so that more bytes never take less. */
+void rates_in_slots(const struct collective_call *call, struct task task, int protocol, struct rates *rates);
 
 /* The cost of an all-to-all with a protocol, an enum protocol; false: it does not use that protocol. Where the profile
  * does not tell LL from Simple, Simple stands for both. `nodes`: the group spans several. */

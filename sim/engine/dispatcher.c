@@ -305,8 +305,8 @@ struct transfer_cost *transfer_costs(const struct program *program, const struct
             continue;
         const struct op_transfer *transfer = &op_traits(program, op)->transfer;
         struct route route = cluster_route(cluster, (int)transfer->src, (int)transfer->dst);
-
-        costs[op->traits] = (struct transfer_cost){route.latency + transfer->delay, route.bandwidth};
+        double most = transfer->most > 0 ? fmin(transfer->most, route.bandwidth) : route.bandwidth;
+        costs[op->traits] = (struct transfer_cost){route.latency + transfer->delay, most};
     }
     return costs;
 }

@@ -11,7 +11,8 @@
 /* What a transfer costs alone: latency + bytes on the links / bandwidth. */
 struct transfer_cost {
     double latency;                  /* s: the route's and the transfer's own delay */
-    double bandwidth;                /* B/s of the route; INFINITY: it takes no time */
+    double bandwidth;                /* B/s of the route, or as many as the transfer takes at most; INFINITY: it takes no
+                                        time */
 };
 /* The costs of all transfers, by traits; 0 for traits that are not of a transfer. The caller frees the array. */
 struct transfer_cost *transfer_costs(const struct program *program, const struct cluster *cluster);

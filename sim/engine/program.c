@@ -125,7 +125,7 @@ uint32_t program_append(struct program *program, const struct new_op *op, const 
     program->endless |= !finite;
     BUG_IF(op->kind == OP_TRANSFER &&
            (!(op->transfer.overhead > -1) || isinf(op->transfer.overhead) || isnan(op->transfer.delay) ||
-            !(op->transfer.stands >= -1) || !(op->transfer.protocol >= 0)));
+            !(op->transfer.stands >= -1) || !(op->transfer.protocol >= 0) || !(op->transfer.most >= 0)));
     *GROW(&program->ops) = (struct op){
         .amount = finite ? op->amount : 0, .lane = op->lane, .mb = op->mb, .stage = op->stage, .kind = op->kind,
         .what = op->what, .continues = op->continues, .advances = op->advances, .exchange = op->exchange,

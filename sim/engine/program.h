@@ -58,6 +58,7 @@ struct op_transfer {
     double delay;            /* s of latency in addition to the route's; may be negative */
     double overhead;         /* B of its flow in addition to each byte of `amount`: how much slower it goes than the links;
                                 may be negative */
+    double most;             /* B/s that it takes of its links at most; 0: any share */
     double stands;           /* B that cross the links in addition to each byte of `amount`, where messages stand for
                                 what switches do; may be negative */
     double protocol;         /* B that the protocol adds to each byte that crosses the links */

@@ -48,6 +48,7 @@ static void print_transfer(const struct op_transfer *transfer, FILE *out)
     fprintf(out, ", GPU %u > %u", transfer->src, transfer->dst);
     print_detail("delay ", transfer->delay, "s", "", out);
     print_detail("overhead ", transfer->overhead, "B/B", "", out);
+    print_detail("at most ", transfer->most, "B/s", "", out);
     print_detail("stands for ", transfer->stands, "B/B", " more", out);
     print_detail("protocol ", transfer->protocol, "B/B", "", out);
     fputs(transfer->buffered ? ", buffered" : "", out);

@@ -8,6 +8,7 @@
  * stage, or "-"; its amount, in s (it computes) or B (it moves bytes between GPUs). After these, if they apply:
  *   GPU 0 > 2              the source and the destination of a transfer
  *   delay S, overhead X    latency and bytes of the flow in addition to the route's (struct op_transfer)
+ *   at most X B/s          of its links (struct op_transfer)
  *   stands for X more      bytes that cross links in addition to the amount; `protocol X`: what the protocol adds
  *   buffered               the lane is free when the bytes have left
  *   S s communication      seconds of the amount that are communication within the work; without a number: all

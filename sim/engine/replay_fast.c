@@ -82,6 +82,8 @@ static void find_routes(struct fast *fast)
             continue;
         if (!route->hops)
             *route = flows_route(&fast->flows, (int)transfer->src, (int)transfer->dst);
+        if (transfer->most > 0)
+            route->cap = fmin(route->cap, transfer->most * fast->resolution.unit);
         flows_plan(&fast->flows, route);
         last[op->lane] = op->traits + 1;
     }

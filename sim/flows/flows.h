@@ -38,7 +38,7 @@ void flows_init(struct flows *flows, const struct cluster *cluster, size_t ids, 
                 struct event_heap *ends);
 /* The links from one GPU to another. */
 struct flow_route {
-    double cap;                      /* units/s of the narrowest link */
+    double cap;                      /* units/s of the narrowest link; a caller may lower it */
     uint32_t first;                  /* its first link among flows.route_links */
     uint8_t hops;                    /* links */
 };

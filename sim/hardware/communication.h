@@ -57,7 +57,7 @@ struct protocol_cost {
     struct list chunks;              /* struct chunk, group in one node, the largest first; empty: no filling time */
     struct list spanning_chunks;     /* struct chunk, group spans nodes */
     const struct all_to_all_cost *all_to_all;        /* of an all-to-all in one node; not a key */
-    bool waits;                      /* a rank passes a chunk on when all of it is there: Simple; not a key */
+    int protocol;                    /* enum protocol; not a key */
 };
 
 /* An all-to-all in one node with one protocol. All its messages begin at once, so it pays a launch once, and the link's

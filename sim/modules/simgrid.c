@@ -39,6 +39,7 @@ static struct simulation {
     const struct cluster *cluster;
     struct dispatcher *dispatcher;
     struct simgrid_so_far *so_far;   /* read by the parent */
+    bool paired;                     /* platform_is_paired */
     sg_host_t *ports, *nics;         /* by GPU, by NIC; NULL if no transfer uses it */
     struct resolution resolution;
     sg_sem_t work;                   /* wakes sleeping actors: one release for each ready transfer */
@@ -84,6 +85,7 @@ static void load_platform(const struct cluster *cluster, struct platform_use use
         fprintf(stderr, "cannot write the platform: %s", strerror(errno));
         exit(EXIT_FAILURE);
     }
+    simulation.paired = platform_is_paired(cluster, &use);
     platform_print(cluster, use, out);
     fflush(out);
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
@@ -124,20 +126,26 @@ static void find_hosts(const struct cluster *cluster, const bool *used)
 
         if (used && !used[gpu])
             continue;
-        if (platform_is_paired(cluster) || cluster_node_gpus(cluster, cluster_node_of(cluster, gpu)) > 1)
+        if (simulation.paired || cluster_node_gpus(cluster, cluster_node_of(cluster, gpu)) > 1)
             simulation.home = simulation.ports[gpu] = find_host("gpu", gpu);
-        if (!platform_is_paired(cluster) && cluster->nodes > 1 && !simulation.nics[nic])
+        if (!simulation.paired && cluster->nodes > 1 && !simulation.nics[nic])
             simulation.home = simulation.nics[nic] = find_host("nic", nic);
     }
 }
 
-static void endpoints(int src, int dst, sg_host_t *from, sg_host_t *to)
+static void endpoints(int src, int dst, double most, sg_host_t *from, sg_host_t *to)
 {
     const struct cluster *cluster = simulation.cluster;
-    bool inside = platform_is_paired(cluster) || cluster_node_of(cluster, src) == cluster_node_of(cluster, dst);
+    bool inside = simulation.paired || cluster_node_of(cluster, src) == cluster_node_of(cluster, dst);
 
     *from = inside ? simulation.ports[src] : simulation.nics[cluster_nic_of(cluster, src)];
     *to = inside ? simulation.ports[dst] : simulation.nics[cluster_nic_of(cluster, dst)];
+    if (most > 0) {
+        char sender[PLATFORM_HOST_SIZE];
+
+        platform_sender(src, most, sender);
+        *from = sg_host_by_name(sender);
+    }
 }
 
 static void run_transfer(uint32_t id)
@@ -153,7 +161,7 @@ static void run_transfer(uint32_t id)
         sleep += latency;
     if (sleep > simulation.resolution.seconds)
         sg_actor_sleep_for(sleep);
-    endpoints((int)transfer->src, (int)transfer->dst, &from, &to);
+    endpoints((int)transfer->src, (int)transfer->dst, transfer->most, &from, &to);
     sg_host_sendto(from, to, resolution_units(&simulation.resolution, flow_bytes(op->amount, transfer)));
     dispatcher_end(simulation.dispatcher, id, simgrid_get_clock() + (transfer->buffered ? latency : 0));
     *simulation.so_far = (struct simgrid_so_far){
@@ -233,7 +241,11 @@ static int by_pair(const void *a, const void *b)
 {
     const struct platform_pair *one = a, *other = b;
 
-    return one->src != other->src ? (one->src < other->src ? -1 : 1) : (one->dst > other->dst) - (one->dst < other->dst);
+    if (one->src != other->src)
+        return one->src < other->src ? -1 : 1;
+    if (one->most != other->most)
+        return one->most < other->most ? -1 : 1;
+    return (one->dst > other->dst) - (one->dst < other->dst);
 }
 
 /* The pairs of GPUs between which bytes go, each once; the caller frees them. */
@@ -252,7 +264,7 @@ static struct platform_pair *used_pairs(size_t *count)
         if (op->kind != OP_TRANSFER || op->amount <= 0 || seen[op->traits])
             continue;
         seen[op->traits] = true;
-        pairs[all++] = (struct platform_pair){(int)transfer->src, (int)transfer->dst};
+        pairs[all++] = (struct platform_pair){(int)transfer->src, (int)transfer->dst, transfer->most};
     }
     free(seen);
     array_sort(pairs, all, sizeof *pairs, by_pair);
@@ -294,7 +306,7 @@ static void look_up_route(int argc, char **argv)
     sg_host_t from, to;
 
     (void)argc, (void)argv;
-    endpoints(route->src, route->dst, &from, &to);
+    endpoints(route->src, route->dst, 0, &from, &to);
     sg_host_get_route(from, to, links);
     route->latency = sg_host_get_route_latency(from, to);
     route->bandwidth = sg_host_get_route_bandwidth(from, to);
@@ -314,7 +326,7 @@ static void look_up(const struct cluster *cluster, struct simgrid_route *route)
     simulation.route = route;
     simulation.resolution = resolution_of(&none, NULL);
     configure(1);
-    struct platform_pair pair = {simulation.route->src, simulation.route->dst};
+    struct platform_pair pair = {simulation.route->src, simulation.route->dst, 0};
     load_platform(simulation.cluster, (struct platform_use){NULL, &pair, 1});
     find_hosts(simulation.cluster, NULL);
     sg_actor_create("reader", simulation.home, look_up_route, 0, NULL);

@@ -16,7 +16,9 @@
  * One star holds the ports of all nodes. Ports of different nodes never talk, so it routes inside a node exactly as one
  * star for each node would, and SimGrid loads it in linear time (its Full zone is quadratic in the zones inside).
  *
- * Other topologies have no such zones: each pair of GPUs that sends gets its route, link by link. */
+ * Other topologies have no such zones: each pair of GPUs that sends gets its route, link by link. So it is where pairs
+ * take no more than a part of their links, for C programs cannot say that of a transfer. Such transfers of a GPU have a
+ * host, whose first link does not share its bandwidth, but bounds each flow (FATPIPE). */
 
 /* 17 digits name every double. */
 static void print_link(const struct cluster *cluster, struct link link, FILE *out)
@@ -116,17 +118,32 @@ static bool has_ports(const struct cluster *cluster)
     return false;
 }
 
-bool platform_is_paired(const struct cluster *cluster)
+bool platform_is_paired(const struct cluster *cluster, const struct platform_use *use)
 {
+    for (size_t i = 0; i < use->count; i++)
+        if (use->pairs[i].most > 0)
+            return true;
     return (cluster_topology(cluster) != TOPOLOGY_NONBLOCKING && cluster_topology(cluster) != TOPOLOGY_LEAF_SPINE) ||
            cluster_has_pairs(cluster);
 }
 
-static void print_route(const struct cluster *cluster, int src, int dst, FILE *out)
+void platform_sender(int gpu, double most, char name[PLATFORM_HOST_SIZE])
 {
-    struct route route = cluster_route(cluster, src, dst);
+    if (most > 0)
+        snprintf(name, PLATFORM_HOST_SIZE, "gpu%d.%.17g", gpu, most);
+    else
+        snprintf(name, PLATFORM_HOST_SIZE, "gpu%d", gpu);
+}
 
-    fprintf(out, "    <route src=\"gpu%d\" dst=\"gpu%d\" symmetrical=\"NO\">", src, dst);
+static void print_route(const struct cluster *cluster, const struct platform_pair *pair, FILE *out)
+{
+    struct route route = cluster_route(cluster, pair->src, pair->dst);
+    char sender[PLATFORM_HOST_SIZE];
+
+    platform_sender(pair->src, pair->most, sender);
+    fprintf(out, "    <route src=\"%s\" dst=\"gpu%d\" symmetrical=\"NO\">", sender, pair->dst);
+    if (pair->most > 0)
+        fprintf(out, "<link_ctn id=\"%s\"/>", sender);
     for (int i = 0; i < route.count; i++) {
         char name[48];
 
@@ -160,14 +177,31 @@ static void print_links(const struct cluster *cluster, struct platform_use use, 
     }
 }
 
+/* The hosts and links of pairs that take no more than a part of their links. */
+static void print_bounds(struct platform_use use, FILE *out)
+{
+    for (size_t i = 0; i < use.count; i++) {
+        const struct platform_pair *pair = &use.pairs[i];
+        char sender[PLATFORM_HOST_SIZE];
+
+        if (!(pair->most > 0) || (i && pair[-1].src == pair->src && pair[-1].most == pair->most))
+            continue;
+        platform_sender(pair->src, pair->most, sender);
+        fprintf(out, "      <host id=\"%s\" speed=\"1f\"/>\n"
+                     "      <link id=\"%s\" bandwidth=\"%.17gBps\" latency=\"0s\" sharing_policy=\"FATPIPE\"/>\n",
+                sender, sender, pair->most);
+    }
+}
+
 static void print_pairs(const struct cluster *cluster, struct platform_use use, FILE *out)
 {
     for (int gpu = 0; gpu < cluster_gpus(cluster); gpu++)
         if (!use.gpus || use.gpus[gpu])
             fprintf(out, "      <host id=\"gpu%d\" speed=\"1f\"/>\n", gpu);
+    print_bounds(use, out);
     print_links(cluster, use, out);
     for (size_t i = 0; i < use.count; i++)
-        print_route(cluster, use.pairs[i].src, use.pairs[i].dst, out);
+        print_route(cluster, &use.pairs[i], out);
 }
 
 /* A cluster of one node needs no network (its file may leave it out); the ideal cluster has no links at all. */
@@ -175,7 +209,7 @@ void platform_print(const struct cluster *cluster, struct platform_use use, FILE
 {
     fprintf(out, "<?xml version=\"1.0\"?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"
                  "<platform version=\"4.1\">\n  <zone id=\"cluster\" routing=\"Full\">\n");
-    if (!cluster->ideal && platform_is_paired(cluster)) {
+    if (!cluster->ideal && platform_is_paired(cluster, &use)) {
         print_pairs(cluster, use, out);
     } else if (!cluster->ideal) {
         if (has_ports(cluster))

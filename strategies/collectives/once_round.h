@@ -30,22 +30,20 @@ static inline double ring_ideal(const struct task *task, double latency, double 
     return (task->n - 1) * (latency + task->bytes / task->n / bandwidth);
 }
 
-/* The library sends a message before the one before has arrived. Then a ring takes as long as its busiest NIC, which
- * every message crosses, or as the slowest share on its way through all hops. The channels that share a port delay each
- * other by chance. The root of the sum of squares is within a sixth of simulated rings of 2 to 32 nodes. */
+/* The library sends a message before the one before has arrived, at a rate that is the channel's own. So the last
+ * arrival ends a path of `steps` messages: the next one of a path is the rank's own next, which waits until the message
+ * before has left, or the next rank's, which waits until it has arrived. The longest path stays at the slowest link, or
+ * goes round through all links. */
 static inline double ring_buffered(const struct task *task, const struct fabric *fabric, int rounds)
 {
-    int nodes = task->n / task->per_node, steps = rounds * (task->n - 1);
-    int crossings = nodes == 1 ? 0 : rounds * (task->per_node > 1 ? nodes : task->n - 1);
-    struct hop inside = fabric->inside, alone = {inside.latency, inside.bandwidth * fabric->channels};
-    double message = task->bytes / task->n, nics = nodes == 1 ? 0 : steps * message / fabric->between.bandwidth;
-    double way = (steps - crossings) * hop_seconds(alone, message) + crossings * hop_seconds(fabric->between, message);
-    /* of as many channels as members each member sends one to the next node */
-    double passed = nodes > 1 && fabric->channels >= task->per_node ? 1 - 1.0 / task->per_node : 1;
-    double ports = passed * steps * message / inside.bandwidth;
+    struct hop inside = fabric->inside, between = fabric->between;
+    int g = task->per_node, steps = rounds * (task->n - 1), crossings = g < task->n ? (steps - 1) / g + 1 : 0;
+    double message = task->bytes / task->n;
+    double round = crossings * hop_seconds(between, message) + (steps - crossings) * hop_seconds(inside, message);
 
-    return fmax(fabric->channels > 1 ? hypot(way, ports) : fmax(way, ports),
-                nics > 0 ? nics + fabric->between.latency : 0);
+    if (g < task->n)
+        round = fmax(round, steps * message / between.bandwidth + between.latency);
+    return g > 1 ? fmax(round, steps * message / inside.bandwidth + (g - 1) * inside.latency) : round;
 }
 
 /* Seconds of `rounds` rounds, in messages of a rank's share. The slowest bandwidth sets the pace. If messages wait for

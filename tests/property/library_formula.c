@@ -54,12 +54,11 @@ static void tell(const struct setting *setting, double bytes, const char *what, 
 
 static int tried;
 
-/* Of the messages' time. A ring's formula sums up rounds and steps, of which the messages hide some; a tree's is less exact
- * in a rack of 72 GPUs, and where latencies are most of the time. */
+/* Of the messages' time. A tree's formula is less exact in a rack of 72 GPUs, and where latencies are most of the time. */
 static double allowed(const struct setting *setting, int each, double bytes)
 {
-    return setting->collective->library_cost == LIBRARY_NVLS ? 0.01 :
-           setting->collective->ring || each > 16 || bytes < 4 * 1048576 ? 0.4 : 0.25;
+    return setting->collective->library_cost == LIBRARY_NVLS ? 0.01 : setting->collective->ring ? 0.1 :
+           each > 16 || bytes < 4 * 1048576 ? 0.35 : 0.25;
 }
 
 /* All sizes of one algorithm and protocol on whole nodes, whose NICs are so many times as fast as they are. */
@@ -82,9 +81,9 @@ static void try(const struct setting *setting, double faster, double *seconds)
         *seconds = replayed(&cluster, &call);
         if (!(fabs(formula - *seconds) <= allowed(setting, each, bytes) * *seconds))
             tell(setting, bytes, "the formula and the messages differ", formula, *seconds);
-        if (!setting->collective->ring && faster > 1 && !(*seconds <= 1.02 * last))
+        if (faster > 1 && !(*seconds <= 1.02 * last))
             tell(setting, bytes, "faster NICs take longer", *seconds, last);
-        if (!setting->collective->ring && !(*seconds >= before * (1 - 1e-9)))
+        if (!(*seconds >= before * (1 - 1e-9)))
             tell(setting, bytes, "a quarter of the bytes takes longer", before, *seconds);
         before = *seconds++;
     }
@@ -122,9 +121,30 @@ static void formulas_are_what_messages_take(void **state)
     assert_true(tried > 100);
 }
 
+/* NVIDIA/nccl-tests #232: NCCL_ALGO=Tree on two nodes of one H100 each. Nothing is fitted to these times. */
+static void a_tree_of_two_is_as_fast_as_measured(void **state)
+{
+    static const double measured[] = {113.2e-6, 154.4e-6, 231.4e-6, 420.5e-6, 812.3e-6};    /* 2 to 32 MiB */
+    struct cluster cluster = load_good("{platform: dgx-h100, gpus_per_node: 1, nodes: 2}");
+    int gpus[] = {0, 1};
+    struct placed_group group = placed_group_of(&cluster, gpus, 2);
+    double bytes = 2 << 20;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(measured); i++, bytes *= 2) {
+        struct collective_call call = {collective_find(COLLECTIVE_ALL_REDUCE, "double-tree"), &group, bytes, 1};
+        double seconds = replayed(&cluster, &call);
+
+        if (!(fabs(seconds - measured[i]) <= 0.15 * measured[i]))
+            fail_msg("%g B take %g s; measured: %g s", bytes, seconds, measured[i]);
+    }
+}
+
 int main(void)
 {
-    static const struct CMUnitTest tests[] = {cmocka_unit_test(formulas_are_what_messages_take)};
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(formulas_are_what_messages_take), cmocka_unit_test(a_tree_of_two_is_as_fast_as_measured),
+    };
 
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -75,6 +75,7 @@ static inline void random_program(struct program *program, const struct cluster 
             op.transfer.buffered = draw(2);
             op.transfer.delay = draw(2) ? 1e-5 * uniform() : 0;
             op.transfer.overhead = draw(2) ? 2 * uniform() - 0.9 : 0;
+            op.transfer.most = draw(2) ? 2e7 * (double)(1 + draw(40)) : 0;
         }
         if (op.kind == OP_TRANSFER && apart) {
             op.transfer.src = 2 * op.lane;

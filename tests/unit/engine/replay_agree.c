@@ -20,10 +20,27 @@ static int link_id(struct link link)
     return (int)link.kind * 64 + link.index;
 }
 
-enum { LINKS = 4 * 64 + MOST_LINKS_BETWEEN };
+/* A flow's links; the last one is its own, as wide as the most that it takes: BOUND + its operation. */
+enum { BOUND = 4 * 64 + MOST_LINKS_BETWEEN };
+struct link_ids { int count, ids[ROUTE_MAX + 1]; };
 
-static double bandwidth_at(const struct cluster *cluster, int id)
+static struct link_ids links_of(const struct program *program, const struct cluster *cluster, size_t op)
 {
+    const struct op_transfer *moves = &op_traits(program, &program->ops.items[op])->transfer;
+    struct route route = cluster_route(cluster, (int)moves->src, (int)moves->dst);
+    struct link_ids links = {0};
+
+    for (int l = 0; l < route.count; l++)
+        links.ids[links.count++] = link_id(route.links[l]);
+    if (moves->most > 0)
+        links.ids[links.count++] = BOUND + (int)op;
+    return links;
+}
+
+static double bandwidth_at(const struct program *program, const struct cluster *cluster, int id)
+{
+    if (id >= BOUND)
+        return op_traits(program, &program->ops.items[id - BOUND])->transfer.most;
     if (id < 4 * 64)
         return cluster_link_bandwidth(cluster, (struct link){(enum link_kind)(id / 64), id % 64});
     return id - 4 * 64 < cluster_between_links(cluster)
@@ -32,52 +49,47 @@ static double bandwidth_at(const struct cluster *cluster, int id)
 
 static void share_links(struct fluid *fluid, const struct program *program, const struct cluster *cluster)
 {
-    double room[LINKS];
-    int flows[LINKS];
+    double room[BOUND + OPS];
+    int flows[BOUND + OPS], all = BOUND + (int)program->ops.count;
     bool fixed[OPS] = {false};
 
-    for (int i = 0; i < LINKS; i++)
-        room[i] = bandwidth_at(cluster, i);
+    for (int i = 0; i < all; i++)
+        room[i] = bandwidth_at(program, cluster, i);
     for (;;) {
         int narrowest = -1;
 
         memset(flows, 0, sizeof flows);
         for (int pass = 0; pass < 2; pass++) {
             for (size_t i = 0; i < program->ops.count; i++) {
-                const struct op *op = &program->ops.items[i];
-                const struct op_transfer *moves = &op_traits(program, op)->transfer;
-
                 if (fluid->phase[i] != FLOWING || fixed[i])
                     continue;
-                struct route route = cluster_route(cluster, (int)moves->src, (int)moves->dst);
+                struct link_ids links = links_of(program, cluster, i);
                 bool there = false;
 
-                for (int l = 0; l < route.count; l++) {
-                    flows[link_id(route.links[l])] += !pass;
-                    there |= link_id(route.links[l]) == narrowest;
+                for (int l = 0; l < links.count; l++) {
+                    flows[links.ids[l]] += !pass;
+                    there |= links.ids[l] == narrowest;
                 }
                 if (!pass || !there)
                     continue;
                 fixed[i] = true;
                 fluid->rate[i] = room[narrowest] / flows[narrowest];
             }
-            for (int i = 0; !pass && i < LINKS; i++)
+            for (int i = 0; !pass && i < all; i++)
                 if (flows[i] && (narrowest < 0 || room[i] / flows[i] < room[narrowest] / flows[narrowest]))
                     narrowest = i;
             if (narrowest < 0)
                 return;
         }
-        for (int i = 0; i < LINKS; i++)
-            room[i] = bandwidth_at(cluster, i);
+        for (int i = 0; i < all; i++)
+            room[i] = bandwidth_at(program, cluster, i);
         for (size_t i = 0; i < program->ops.count; i++) {
-            const struct op *op = &program->ops.items[i];
-            const struct op_transfer *moves = &op_traits(program, op)->transfer;
-            struct route route = {0};
+            struct link_ids links = {0};
 
             if (fixed[i])
-                route = cluster_route(cluster, (int)moves->src, (int)moves->dst);
-            for (int l = 0; l < route.count; l++)
-                room[link_id(route.links[l])] -= fluid->rate[i];
+                links = links_of(program, cluster, i);
+            for (int l = 0; l < links.count; l++)
+                room[links.ids[l]] -= fluid->rate[i];
         }
     }
 }
