@@ -25,6 +25,7 @@ enum cache_kind {
     CACHE_TOPOLOGY,              /* simgrid_file_load: links and routes of a file of SimGrid's, by its path and time and the
                                     GPUs of the nodes */
     CACHE_ORDER,                 /* settle_parts: the part of each pipeline rank, by the scenario */
+    CACHE_MEMORY,                /* settle_memory: which plans of layers, by the scenario */
     CACHE_SHARES,                /* settle_shares: the samples of each replica's micro-batches, by the scenario */
     CACHE_COUNTS,                /* schedule_counts: how many works of each kind rows have, by schedule, degrees, options */
     CACHE_KINDS

@@ -62,6 +62,21 @@ static int check_framework(const struct space *space, const struct scenario *sce
     return rc;
 }
 
+/* The rows and plans of layers. Where layers have no plan for all memory, something else may still fit: settle_memory
+ * knows. */
+static int order_workload(struct workload *workload, const struct scenario *scenario, struct error *err)
+{
+    struct error none = {0};
+    bool planned = scenario_plans_memory(scenario);
+    int rc = workload_order(workload, planned ? &none : err);
+
+    error_release(&none);
+    if (!rc || !planned)
+        return rc;
+    workload_release(workload);
+    return workload_init(workload, scenario, err);
+}
+
 /* A workload whose time is to be bounded, without `alike`. *counts: of its rows, which are not made where many points have
  * the same. *lacks: B that a GPU surely lacks; where it does, the rest may be left out. Only the rows of an asynchronous
  * schedule say how many versions of weights its memory holds. */
@@ -77,7 +92,7 @@ static int build_workload(struct workload *workload, const struct scenario *scen
     *lacks = schedule->asynchronous ? 0 : memory_surely_lacks(workload, *counts);
     if (*counts || *lacks > 0)
         return 0;
-    if (workload_order(workload, err))
+    if (order_workload(workload, scenario, err))
         return -1;
     *counts = rows_count(&workload->arena, workload->rows, &workload->plan);
     *lacks = memory_surely_lacks(workload, schedule->asynchronous ? NULL : *counts);

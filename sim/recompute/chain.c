@@ -67,7 +67,7 @@ static void leave(struct draft *draft, double bytes, bool offloaded)
  * back when their backward begins. */
 static void write_first(const struct planner *planner, int s, int budget, double used, struct draft *draft)
 {
-    struct way way = planner->ways[(size_t)s * (size_t)(planner->slots + 1) + (size_t)budget];
+    struct way way = chain_way(planner, s, budget);
     double rest = way_rest(planner, s, way);
     double input = way.next < planner->n ? planner->layers[way.next].input : 0;
     int left = budget - (way.offloads_rest ? 0 : way_slots(planner, s, way)) -

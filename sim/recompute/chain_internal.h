@@ -6,6 +6,7 @@
 #include "recompute/tensors.h"
 
 #include <math.h>
+#include <stdint.h>
 
 /* The choice for a segment s..t-1: to save all of layer s, to save it selectively, or (the number j) to run forward to
  * layer j and come back. */
@@ -32,7 +33,7 @@ struct planner {
     double *time;                /* [segment][m]: least s to compute a segment forward and backward in m slots */
     int *how;                    /* [segment][m]: the choice that takes this time */
     double *first;               /* [s][budget]: least s from the first forward of layer s to its backward */
-    struct way *ways;            /* [s][budget]: the choice that takes this time */
+    uint32_t *ways;              /* [s][budget]: the choice that takes this time (chain_way) */
     struct progress *progress;
     struct structures *structures; /* of all plans that are written; NULL: nobody asks for them */
     struct arena *noted;           /* which holds these */
@@ -45,6 +46,8 @@ struct planner {
 int chain_tables(struct planner *planner, struct arena *arena, double memory);
 /* Fills the table of the first pass up to `budget` slots; working memory has `spare` slots more. */
 void chain_first(struct planner *planner, int spare, int budget);
+/* The choice at layer s for that budget. */
+struct way chain_way(const struct planner *planner, int s, int budget);
 /* Activations of layer s that a way keeps in addition to its input, in bytes and in slots. */
 double way_rest(const struct planner *planner, int s, struct way way);
 int way_slots(const struct planner *planner, int s, struct way way);

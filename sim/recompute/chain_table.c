@@ -1,5 +1,7 @@
 #include "recompute/chain_internal.h"
 
+#include <stdint.h>
+
 #include "base/base.h"
 #include "base/progress.h"
 
@@ -44,19 +46,20 @@ static int larger(int a, int b)
 static void save_layer(struct planner *planner, int s, int t, bool selective)
 {
     const struct chain_layer *layer = &planner->layers[s];
-    double *time = &planner->time[chain_at(planner, s, t, 0)];
-    int *how = &planner->how[chain_at(planner, s, t, 0)];
+    double *restrict time = &planner->time[chain_at(planner, s, t, 0)];
+    int *restrict how = &planner->how[chain_at(planner, s, t, 0)];
     bool alone = t == s + 1;
+    const double *restrict behind = alone ? NULL : &planner->time[chain_at(planner, s + 1, t, 0)];
     int rest = selective ? planner->selective[s] : planner->rest[s], saved = rest + (alone ? 0 : planner->input[s + 1]);
     int least = larger(saved + planner->space[s].forward,
                        rest + (selective ? planner->space[s].selective : planner->space[s].backward));
+    int choice = selective ? SAVE_SELECTIVE : SAVE_ALL;
+    double own = alone ? step_both(layer, selective) : step_forward(layer) + step_backward(layer, selective);
 
     for (int m = least; m <= planner->slots; m++) {
-        double all = alone ? step_both(layer, selective) : step_forward(layer) + step_backward(layer, selective);
+        double all = behind ? own + behind[m - saved] : own;
 
-        if (!alone)
-            all += planner->time[chain_at(planner, s + 1, t, m - saved)];
-        how[m] = all < time[m] ? (selective ? SAVE_SELECTIVE : SAVE_ALL) : how[m];
+        how[m] = all < time[m] ? choice : how[m];
         time[m] = all < time[m] ? all : time[m];
     }
 }
@@ -98,62 +101,104 @@ int way_slots(const struct planner *planner, int s, struct way way)
     return !way.saves ? 0 : way.selective ? planner->selective[s] : planner->rest[s];
 }
 
-struct best { double time; struct way way; };
+/* A way in a number, as the table has it; 0: no choice fits. */
+enum { WAY_SAVES = 1, WAY_SELECTIVE = 2, WAY_OFFLOADS_REST = 4, WAY_OFFLOADS_INPUT = 8, WAY_NEXT = 16 };
+
+static uint32_t way_code(struct way way)
+{
+    return (uint32_t)(way.next * WAY_NEXT + way.saves * WAY_SAVES + way.selective * WAY_SELECTIVE +
+                      way.offloads_rest * WAY_OFFLOADS_REST + way.offloads_input * WAY_OFFLOADS_INPUT);
+}
+
+struct way chain_way(const struct planner *planner, int s, int budget)
+{
+    uint32_t code = planner->ways[(size_t)s * (size_t)(planner->slots + 1) + (size_t)budget];
+
+    return (struct way){.next = (int)(code / WAY_NEXT), .saves = code & WAY_SAVES, .selective = code & WAY_SELECTIVE,
+                        .offloads_rest = code & WAY_OFFLOADS_REST, .offloads_input = code & WAY_OFFLOADS_INPUT};
+}
+
+/* One choice at a layer, for all budgets from `least` on. */
+struct option {
+    uint32_t code;
+    int cut;                     /* slots of what it keeps */
+    double seconds, price;       /* s without later layers and without `times`; s that its copies are taken to cost */
+    const double *times;         /* by budget: s of the segment that is recomputed; NULL: none is */
+    const double *behind;        /* by what is left of the budget: s of the layers behind; NULL: there are none */
+};
+
+/* Rows of equal length, so that a compiler may take several budgets at once. */
+static void try_option(const struct option *option, int least, int budget, double *restrict time,
+                       uint32_t *restrict codes)
+{
+    const double *restrict times = option->times, *restrict behind = option->behind;
+    double seconds = option->seconds, price = option->price;
+    uint32_t code = option->code;
+    int cut = option->cut;
+
+    for (int b = larger(least, cut); b <= budget; b++) {
+        double total = (times ? seconds + times[b] : seconds) + price;
+
+        total = behind ? total + behind[b - cut] : total;
+        codes[b] = total < time[b] ? code : codes[b];
+        time[b] = total < time[b] ? total : time[b];
+    }
+}
 
 /* Tries to keep or to offload each of a way's two parts: the saved part of the layer, and the next layer's input. */
-static void try_way(const struct planner *planner, int s, int budget, double time, struct way way, struct best *best)
+static void try_way(const struct planner *planner, int s, int least, int budget, double seconds, const double *times,
+                    struct way way)
 {
-    double rest = way_rest(planner, s, way);
-    double input = way.next < planner->n ? planner->layers[way.next].input : 0;
+    size_t row = (size_t)(planner->slots + 1), here = (size_t)s * row;
+    bool last = way.next == planner->n;
+    double rest = way_rest(planner, s, way), input = last ? 0 : planner->layers[way.next].input;
     int rest_slots = way_slots(planner, s, way), input_slots = input > 0 ? planner->input[way.next] : 0;
 
     for (int choice = 0; choice < (planner->offloaded ? 4 : 1); choice++) {
-        double total = time;
-        int left = budget;
-
         way.offloads_rest = choice & 1, way.offloads_input = choice & 2;
         if ((way.offloads_rest && (rest == 0 || s >= planner->offloaded)) ||
             (way.offloads_input && (input == 0 || way.next >= planner->offloaded)))
             continue;
-        total += planner->price * ((way.offloads_rest ? rest : 0) + (way.offloads_input ? input : 0));
-        left -= (way.offloads_rest ? 0 : rest_slots) + (way.offloads_input ? 0 : input_slots);
-        if (left < 0)
-            continue;
-        if (way.next < planner->n)
-            total += planner->first[(size_t)way.next * (size_t)(planner->slots + 1) + (size_t)left];
-        if (total < best->time)
-            *best = (struct best){total, way};
+        try_option(&(struct option){
+                       .code = way_code(way),
+                       .cut = (way.offloads_rest ? 0 : rest_slots) + (way.offloads_input ? 0 : input_slots),
+                       .seconds = seconds, .times = times,
+                       .price = planner->price * ((way.offloads_rest ? rest : 0) + (way.offloads_input ? input : 0)),
+                       .behind = last ? NULL : &planner->first[(size_t)way.next * row],
+                   }, least, budget, &planner->first[here], &planner->ways[here]);
     }
 }
 
-/* Whether the saved part of layer s, offloaded or not, fits into `slots` with the workspace of its forward, and of its
+/* The slots that the saved part of layer s, offloaded or not, needs with the workspace of its forward, and of its
  * backward. */
-static bool way_fits(const struct planner *planner, int s, struct way way, int slots)
+static int way_needs(const struct planner *planner, int s, struct way way)
 {
     int backward = way.selective ? planner->space[s].selective : planner->space[s].backward;
 
-    return way_slots(planner, s, way) + larger(planner->space[s].forward, backward) <= slots;
+    return way_slots(planner, s, way) + larger(planner->space[s].forward, backward);
 }
 
-/* The first pass from layer s, which may keep `budget` slots. */
+/* The first pass from layer s, which may keep up to `budget` slots. */
 static void fill_first(struct planner *planner, int s, int budget)
 {
     const struct chain_layer *layer = &planner->layers[s];
-    struct best best = {.time = INFINITY};
     const struct way all = {.next = s + 1, .saves = true};
     const struct way selective = {.next = s + 1, .saves = true, .selective = true};
-    int working = budget + planner->spare;
-    size_t here = (size_t)s * (size_t)(planner->slots + 1) + (size_t)budget;
+    size_t here = (size_t)s * (size_t)(planner->slots + 1);
+    int spare = planner->spare, space = 0;
 
-    if (way_fits(planner, s, all, working))
-        try_way(planner, s, budget, step_forward(layer) + step_backward(layer, false), all, &best);
-    if (planner->selective[s] >= 0 && way_fits(planner, s, selective, working))
-        try_way(planner, s, budget, step_forward(layer) + step_backward(layer, true), selective, &best);
-    for (int j = s + 1; j <= planner->n && repeatable(planner, s, j) && planner->space[j - 1].forward <= working; j++)
-        try_way(planner, s, budget, forward_between(planner, s, j) + planner->time[chain_at(planner, s, j, working)],
-                (struct way){.next = j}, &best);
-    planner->first[here] = best.time;
-    planner->ways[here] = best.way;
+    for (int b = 0; b <= budget; b++)
+        planner->first[here + (size_t)b] = INFINITY, planner->ways[here + (size_t)b] = 0;
+    try_way(planner, s, way_needs(planner, s, all) - spare, budget, step_forward(layer) + step_backward(layer, false),
+            NULL, all);
+    if (planner->selective[s] >= 0)
+        try_way(planner, s, way_needs(planner, s, selective) - spare, budget,
+                step_forward(layer) + step_backward(layer, true), NULL, selective);
+    for (int j = s + 1; j <= planner->n && repeatable(planner, s, j); j++) {
+        space = larger(space, planner->space[j - 1].forward);
+        try_way(planner, s, space - spare, budget, forward_between(planner, s, j),
+                &planner->time[chain_at(planner, s, j, spare)], (struct way){.next = j});
+    }
 }
 
 /* The slot size near memory / slots with the least rounding errors: many equal layers would add up equal errors. */
@@ -209,7 +254,7 @@ int chain_tables(struct planner *planner, struct arena *arena, double memory)
     planner->time = ARENA_ARRAY(arena, double, n * (n + 1) / 2 * each);
     planner->how = ARENA_ARRAY(arena, int, n * (n + 1) / 2 * each);
     planner->first = ARENA_ARRAY(arena, double, n * each);
-    planner->ways = ARENA_ARRAY(arena, struct way, n * each);
+    planner->ways = ARENA_ARRAY(arena, uint32_t, n * each);
     for (size_t l = 0; l < n; l++) {
         planner->sum[l + 1] = planner->sum[l] + step_forward(&planner->layers[l]);
         planner->input[l] = slots_of(planner, planner->layers[l].input);
@@ -233,6 +278,5 @@ void chain_first(struct planner *planner, int spare, int budget)
 {
     planner->spare = spare;
     for (int s = planner->n; s-- > 0;)
-        for (int b = 0; b <= budget; b++)
-            fill_first(planner, s, b);
+        fill_first(planner, s, budget);
 }

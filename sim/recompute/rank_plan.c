@@ -95,13 +95,17 @@ static double held_together(const struct sharing *sharing, const struct chain_pl
 /* B that a rank has for activations: its limit without fragmentation and without memory_states. */
 static double budget_of(const struct scenario *scenario, const struct stage *stages, int rank)
 {
-    double least = INFINITY;
+    double least = INFINITY, room = scenario_room(scenario, rank);
+
+    if (scenario->memory.planned > 0)
+        room = scenario->layout.mixed && isnan(scenario->memory.limit) ? fmin(room, scenario->memory.planned)
+                                                                       : scenario->memory.planned;
 
     for (int d = 0; d < scenario_rank_replicas(scenario, rank) && d < 2; d++) {     /* a parameter server is replica 0 */
         struct memory states = memory_states(scenario, stages, d * scenario->plan.stages + rank);
         double context = states.bytes[MEMORY_CONTEXT];
 
-        least = fmin(least, (scenario_room(scenario, rank) - context) * (1 - memory_fragmentation(scenario)) -
+        least = fmin(least, (room - context) * (1 - memory_fragmentation(scenario)) -
                             (memory_total(&states) - context));
     }
     return least;
@@ -276,6 +280,8 @@ static int infeasible(struct sharing *sharing, const struct chunk_choices *choic
     char have[48], need[48];
 
     unit_format_short(UNIT_BYTES, fabs(memory), have, sizeof have);
+    if (scenario->memory.planned > 0)        /* one of many limits that are tried */
+        return error_infeasible(err, ERROR_MEMORY, loc, "memory: rank %d has no plan for %s", sharing->rank, have);
     if (memory < 0)
         return error_infeasible(err, ERROR_MEMORY, loc,
                                 "memory: rank %d has %s too little for what it always holds, without activations",

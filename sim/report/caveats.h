@@ -19,6 +19,7 @@ const char *caveat_framework(struct arena *arena, const struct scenario *scenari
 /* On which part stages_on: auto put each pipeline rank; which tensor groups are on nodes of several kinds. NULL: it did
  * not; none. */
 const char *caveat_order(struct arena *arena, const struct scenario *scenario);
+const char *caveat_planned(struct arena *arena, const struct scenario *scenario);
 const char *caveat_mixed_groups(struct arena *arena, const struct scenario *scenario);
 /* How many GPUs of which part have no stage, where parts differ or stages say on which they are. NULL: none. */
 const char *caveat_idle(struct arena *arena, const struct scenario *scenario);

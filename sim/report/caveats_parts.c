@@ -17,6 +17,20 @@
 #include "scenario/scenario.h"
 #include "steady/lockstep.h"
 
+/* Where plans of layers are left to be found, something else may be faster. */
+const char *caveat_planned(struct arena *arena, const struct scenario *scenario)
+{
+    const struct memory_spec *memory = &scenario->memory;
+
+    if (!memory->other_recompute && !memory->stays)
+        return NULL;
+    return arena_printf(arena, "memory: of what it may do and what fits, an iteration ends first with %s%s%s",
+                        memory->other_recompute ? "recompute: " : "",
+                        memory->other_recompute ? recompute_names[memory->recompute.mode] : "",
+                        !memory->stays ? "" : memory->other_recompute ? " and no activations on the host"
+                                                                      : "no activations on the host");
+}
+
 const char *caveat_order(struct arena *arena, const struct scenario *scenario)
 {
     const struct cluster *cluster = &scenario->cluster;

@@ -47,6 +47,9 @@ struct memory_spec {
     double context;                  /* B; NaN: memory_states says */
     double fragmentation;            /* share of the memory that the allocator holds */
     double limit;                    /* B; NaN: the GPU's memory */
+    double planned;                  /* B for which layers are planned (settle/memory.c); 0: all that a GPU may hold */
+    bool other_recompute, stays;     /* settle/memory.c found that faster: `recompute` is not `optimal`; activations that
+                                        may go to the host do not */
     bool enforce;
 };
 

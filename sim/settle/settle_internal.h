@@ -11,6 +11,11 @@ struct lowered_end { double seconds, lacks; };
 /* `works`, unless it is NULL: s of an iteration's works on the slowest rank of each replica (of `data`), with the exchanges
  * within them; left alone where it cannot be. */
 typedef struct lowered_end lowered_end_function(const struct scenario *scenario, double *works);
+/* On engine fast, of a workload with its rows and plans. */
+struct lowered_end workload_end(const struct workload *workload, double *works);
+/* s that this takes at least, without a replay: all works of a rank between the forwards before its first stage and the
+ * backwards behind them, or its copies to the host. */
+double workload_least(const struct workload *workload);
 /* Whether the first is the better: it lacks less memory or, where both fit, ends sooner. */
 static inline bool lowered_better(struct lowered_end one, struct lowered_end other)
 {
@@ -30,6 +35,10 @@ const struct scenario *settle_shares(struct arena *arena, const struct scenario 
 /* The layers of each virtual stage with which the iteration ends first, of the splits that fit into the GPUs' memory; where
  * none does, of the splits that lack least. In the arena. NULL: errors, the same as workload_build's. */
 int *settle_split(struct arena *arena, const struct scenario *scenario, lowered_end_function *ends, struct error *err);
+/* The scenario with the plans of layers with which the iteration ends first, of those that memory.c tries: with its
+ * memory.planned and memory.offload, or another memory.recompute. In the arena. Where none fits the scenario itself:
+ * workload_order says why. `layers`: as workload_time has them. */
+const struct scenario *settle_memory(struct arena *arena, const struct scenario *scenario, const int *layers);
 
 /* Under which the cache has what was found for the scenario: also by the GPUs of all seats and the samples of replicas,
  * which may have been found before. free(items). */

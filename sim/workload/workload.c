@@ -226,6 +226,17 @@ static void time_plans(const struct workload *workload)
         }
 }
 
+static int plan_layers(struct workload *workload, struct error *err)
+{
+    const struct scenario *scenario = workload->scenario;
+
+    if (scenario_by_layers(scenario) &&
+        stage_plans_build(&workload->arena, scenario, workload->stages, ordinary_times(workload), workload->rows, err))
+        return -1;
+    time_plans(workload);
+    return 0;
+}
+
 const struct gpu_class *workload_class(const struct workload *workload, int replica, int p)
 {
     return workload->of ? workload->of[replica * workload->plan.stages + p] : workload->classes;
@@ -265,10 +276,16 @@ int workload_order(struct workload *workload, struct error *err)
     if (!workload->rows)
         return -1;
     count_versions(workload);
-    if (scenario_by_layers(scenario) &&
-        stage_plans_build(&workload->arena, scenario, workload->stages, ordinary_times(workload), workload->rows, err))
+    return plan_layers(workload, err);
+}
+
+int workload_replan(struct workload *workload, struct error *err)
+{
+    for (int s = 0; s < plan_virtual_stages(&workload->plan); s++)
+        workload->stages[s].plan = NULL;
+    if (plan_layers(workload, err))
         return -1;
-    time_plans(workload);
+    alike_make(workload->scenario, workload->stages, &workload->alike);
     return 0;
 }
 

@@ -38,6 +38,8 @@ int workload_time(struct workload *workload, const int *layers, struct error *er
 /* Then the rows, versions and plans of layers: enough for a bound. `alike` stays empty. Errors: the errors of
  * stage_plans_build. */
 int workload_order(struct workload *workload, struct error *err);
+/* The plans of layers once more, after the scenario's memory.planned has changed. Errors: the same. */
+int workload_replan(struct workload *workload, struct error *err);
 /* All of it, of a scenario whose settings are found. Release in either case. The scenario must outlive the workload. */
 int workload_build(struct workload *workload, const struct scenario *scenario, const int *layers, struct error *err);
 /* An empty workload of the scenario. */

@@ -77,7 +77,7 @@ static void look(struct seen *seen, const char *text, enum engine engine, bool f
         options = simulate_numbers_of(&scenario);
         options.engine = engine;
         options.free_network = free_network;
-        measure_init(&measure, engine, &scenario.cluster);
+        measure_init(&measure, engine, &workload.scenario->cluster);
         bound = workload_bound(&workload, NULL, free_network ? NULL : &measure);
         measure_release(&measure);
         options.links = seen->links;

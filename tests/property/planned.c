@@ -75,7 +75,8 @@ static double fastest(const struct all *all, double memory)
 
 struct setup { const char *model, *cluster, *strategy, *batch, *offload; };
 
-/* The scenario with that limit and its workload, or -1 where no plan fits; unload() releases both in either case. */
+/* The scenario with that limit and its workload, or -1 where no plan fits; unload() releases both in either case. The plans
+ * are the planner's own: no replay has chosen among plans for other limits. */
 static int load(struct scenario *scenario, struct workload *workload, const struct setup *setup, double limit)
 {
     struct error err = {0};
@@ -87,7 +88,7 @@ static int load(struct scenario *scenario, struct workload *workload, const stru
                          setup->strategy, setup->batch, setup->offload, limit) >= 0);
     if (load_text(text, scenario, &err))
         fail_at(text, &err);
-    int rc = workload_init(workload, scenario, &err);
+    int rc = workload_build(workload, scenario, NULL, &err);
 
     if (rc)
         assert_true(strstr(err.messages[0].text, "the least that a plan") ||

@@ -143,9 +143,9 @@ static void test_same(void **state)
         free(hardly);
     }
     for (int kind = 0; kind < CACHE_KINDS; kind++)       /* these are of one scenario alone: split_auto.c,
-                                                            parts.c; or of plan */
-        if (kind != CACHE_SPLIT && kind != CACHE_ORDER && kind != CACHE_SHARES && kind != CACHE_TOPOLOGY &&
-            kind != CACHE_COUNTS &&
+                                                            parts.c, planned_memory.c; or of plan */
+        if (kind != CACHE_SPLIT && kind != CACHE_ORDER && kind != CACHE_SHARES && kind != CACHE_MEMORY &&
+            kind != CACHE_TOPOLOGY && kind != CACHE_COUNTS &&
             cache.found[kind] < times / 10)
             fail_msg("of kind %d only %zu were found, %zu were not", kind, cache.found[kind], cache.missed[kind]);
     print_message("%zu scenarios, %zu simulated; the small cache was emptied %zu times\n", times, simulated, emptied);
