@@ -41,6 +41,21 @@ static struct node *import(struct arena *arena, const char *framework, const cha
     return root;
 }
 
+/* Whether a note says anything but which release the launch needs: that the framework will run another scenario. */
+static bool deviates(const char *notes)
+{
+    static const char begin[] = "note: ";
+
+    for (const char *note = notes, *end; note && *note; note = end) {
+        const char *release = strstr(note, "older releases of Megatron-LM");
+
+        end = strstr(note + strlen(begin), begin);
+        if (!release || (end && release > end))
+            return true;
+    }
+    return false;
+}
+
 /* *noted: it says that the framework will run another scenario. NULL: the framework cannot be told. */
 static char *emit(const char *framework, const struct scenario *scenario, bool *noted, struct error *err)
 {
@@ -54,7 +69,7 @@ static char *emit(const char *framework, const struct scenario *scenario, bool *
             rc = emitted_at(i)->emit(scenario, out, notes_text, err);
     fclose(out);
     fclose(notes_text);
-    *noted = size > 0;
+    *noted = deviates(notes);
     free(notes);
     if (!rc)
         return text;

@@ -242,8 +242,8 @@ static void test_emitted(void **state)
     assert_int_equal(emitted_at(0)->emit(&demo, out, remarks, &err), 0);
     text_close(out, &text);
     text_close(remarks, &notes);
-    assert_non_null(strstr(text, "--pipeline-model-parallel-layout \"Et*4|"));
-    assert_non_null(strstr(text, "|t*3|L\""));
+    assert_non_null(strstr(text, "--pipeline-model-parallel-layout 'Et*4|"));
+    assert_non_null(strstr(text, "|t*3|L'"));
     free(text);
     free(notes);
     scenario_release(&demo);
