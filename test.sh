@@ -2,7 +2,7 @@
 # The tests: ./test.sh installs what it needs, builds with gcc and with clang and its sanitizers (warnings are errors), and
 # runs every test; the release build, gcc's, comes last, so that its summary closes the output. ./test.sh --quick: that one alone;
 # ./test.sh --all: all cases of tests that else try a sample, the long tests under the sanitizers too, and leaks of all
-# commands, which takes an hour.
+# commands, which takes an hour. ./test.sh --wing machine: the unit tests of a wing of sim/, for work on it.
 set -eu
 cd "$(dirname "$0")"
 . ./packages.sh
@@ -31,6 +31,11 @@ sanitized() {
         ctest -j "$jobs" --timeout 1200 --output-on-failure "$@")
 }
 
+if [ "${1-}" = --wing ]; then
+    build release ""
+    cd build
+    exec ctest -j "$jobs" --output-on-failure -L "^$2\$"
+fi
 if [ "${1-}" != --quick ]; then
     build sanitize -sanitize
     echo "== tests under the address and undefined-behaviour sanitizers"

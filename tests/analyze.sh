@@ -5,7 +5,7 @@ set -eu
 cd "$(dirname "$0")/.."
 build=${1:-build} found=0
 [ $# -gt 0 ] && shift
-[ $# -gt 0 ] || set -- sim/*/*.c plots/*.c strategies/*.c strategies/collectives/*.c
+[ $# -gt 0 ] || set -- sim/*/*/*.c plots/*.c strategies/*.c strategies/collectives/*.c
 read -r -a libraries <<<"$(pkg-config --cflags yaml-0.1 jansson gsl libxxhash ompi-c sqlite3 2>/dev/null || true)"
 for file in "$@"; do
     clang --analyze --analyzer-output text -std=c11 -D_GNU_SOURCE -DDTSIM_VERSION='""' -DDTSIM_SOURCE_DIR='""' \

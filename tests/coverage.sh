@@ -12,7 +12,7 @@ find build-coverage -name '*.gcda' -delete
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 root=$PWD
-find "$PWD/build-coverage" -name '*.gcda' -path '*dtsim_core*' -o -name '*.gcda' -path '*dtsim_base*' >"$scratch/counts"
+find "$PWD/build-coverage" -name '*.gcda' -path '*/CMakeFiles/dtsim_*' >"$scratch/counts"
 (cd "$scratch" && xargs -r gcov -b -s "$root" -r <counts) >"$scratch/said" 2>/dev/null
 awk -F"'" '/^File/ { file = $2 }
     /^(Lines executed|Branches executed)/ {

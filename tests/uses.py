@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-REGISTRIES = {"sim/schedule/schedule.c", "sim/collective/collective.c", "sim/cli/cmd.c", "plots/plot.c"}
+REGISTRIES = {"sim/job/schedule/schedule.c", "sim/machine/collective/collective.c", "sim/faces/cli/cmd.c", "plots/plot.c"}
 
 
 def objects(build):
@@ -43,16 +43,16 @@ def objects(build):
 
 
 def room(path):
-    return path.split("/")[1] if path.startswith("sim/") else path.split("/")[0]
+    return path.split("/")[2] if path.startswith("sim/") else path.split("/")[0]
 
 
-def floors():
+def rooms():
     with open(f"{ROOT}/tests/support/sources.h", encoding="utf-8") as file:
-        return re.findall(r'"([^"]*)"', re.search(r"floors\[\] = \{(.*?)\};", file.read(), re.S).group(1))
+        return re.findall(r'"\w+/(\w+)"', re.search(r"rooms\[\] = \{(.*?)\};", file.read(), re.S).group(1))
 
 
 def declared():
-    """The headers, below sim/, that declare each name: those that are private to a room last."""
+    """The headers, ROOM/NAME, that declare each name."""
     headers = collections.defaultdict(list)
     for folder, _, names in os.walk(f"{ROOT}/sim"):
         for name in sorted(names):
@@ -62,7 +62,7 @@ def declared():
             with open(path, encoding="utf-8") as file:
                 text = re.sub(r"/\*.*?\*/|\"[^\"\n]*\"", " ", file.read(), flags=re.S)
             for word in set(re.findall(r"\b(\w+)(?=[(\[;])", text)):
-                headers[word].append(os.path.relpath(path, f"{ROOT}/sim"))
+                headers[word].append("/".join(path.split("/")[-2:]))
     return headers
 
 
@@ -77,7 +77,7 @@ def lacking(uses, source, headers):
             continue
         for symbol in symbols:
             own = [path for path in headers[symbol] if path.split("/")[0] == room(other)]
-            best = sorted(own, key=lambda path: ("_internal" in path, path.split(".")[0] != other[4:].split(".")[0], path))
+            best = sorted(own, key=lambda path: ("_internal" in path, path.split(".")[0] != "/".join(other.split("/")[2:]).split(".")[0], path))
             if best:
                 add.add(best[0])
     return add
@@ -133,7 +133,7 @@ def circles(uses):
 
 def main():
     build, fix = sys.argv[1], "--mend" in sys.argv
-    uses, headers, order, wrong = objects(build), declared(), floors(), []
+    uses, headers, order, wrong = objects(build), declared(), rooms(), []
     for source, others in sorted(uses.items()):
         if not source.startswith("sim/"):
             continue

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cache/cache.h"
+#include "base/cache.h"
 #include "run/run.h"
 #include "sweep/sweep.h"
 

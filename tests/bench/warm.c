@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cache/cache.h"
+#include "base/cache.h"
 #include "report/outcome.h"
 #include "sweep/sweep.h"
 

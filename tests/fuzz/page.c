@@ -6,7 +6,7 @@
 
 #include "app/guard.h"
 #include "app/question.h"
-#include "cache/cache.h"
+#include "base/cache.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

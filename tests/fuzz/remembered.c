@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache/cache.h"
+#include "base/cache.h"
 #include "report/outcome.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

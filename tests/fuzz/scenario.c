@@ -2,7 +2,7 @@
  * printing says must read back. */
 #include <stdlib.h>
 
-#include "settle/settle.h"
+#include "auto/auto.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,7 +3,7 @@
  * %. */
 #include "simulated.h"
 
-#include "energy/energy.h"
+#include "run/energy.h"
 
 struct node_row {
     const char *name, *text;

@@ -148,7 +148,7 @@ static void test_trace(void **state)
                  "{detect: 10 s, replace: 0 s, init: 30 s}, elastic: {%s%s}}\n",
             path, systems[i], i == 1 ? "" : ", pipeline: [6, 7, 8, 9, 10, 11, 12, 13, 14]");
         struct trained trained;
-        const struct trace *trace;
+        const struct node_trace *trace;
 
         train_whole(&trained, text, (struct training_options){20, 1, 1});
         trace = trained.training.failures.trace;

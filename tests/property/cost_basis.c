@@ -1,5 +1,5 @@
 /* What kernels' times stand on: every second of kernels is listed once, and what is not measured is extrapolated. */
-#include "ledger/ledger.h"
+#include "explain/ledger.h"
 #include "simulated.h"
 
 static double sum_of(const struct cost_bases *bases, enum cost_basis first)

@@ -1,7 +1,7 @@
 /* Planned recomputation and offloading: what must hold for any schedule, model, limit and policy. */
-#include "stage/memory.h"
-#include "simulated.h"
 #include "recompute/stage_plan.h"
+#include "simulated.h"
+#include "stage/memory.h"
 
 /* A random model, schedule, limit and policy; the limit may be one that no plan keeps. */
 static char *random_scenario(unsigned number, const char *engine)

@@ -1,10 +1,10 @@
 /* Planned recomputation and offloading against every plan there is: all plans of short stages are simulated, and none
  * that fits may be faster than the one that was planned. */
 #include "all_plans.h"
-#include "stage/memory.h"
 #include "recompute/rank_plan.h"
-#include "simulated.h"
 #include "recompute/stage_plan.h"
+#include "simulated.h"
+#include "stage/memory.h"
 
 /* An iteration as it is simulated: its seconds, and the most that a rank holds. */
 struct outcome { double seconds, memory, activations; };

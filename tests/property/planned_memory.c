@@ -3,8 +3,8 @@
  * 0.03 to 10 %. Random transformers, clusters and schedules, with 65 to 95 % of the memory that keeping everything takes.
  *
  *     test_planned_memory [CASES SWEEPS]       without them a sample of 1,229 and 800 (tests/support/trials.h) */
+#include "base/cache.h"
 #include "random_plan.h"
-#include "cache/cache.h"
 #include "simulated.h"
 #include "trials.h"
 

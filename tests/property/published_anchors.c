@@ -1,5 +1,5 @@
 /* How much anchors help: rows of published tables are anchors of the other rows of their table, software, profile and
- * model. The constants of sim/evidence/anchor.c were chosen by these tables, without some tables of 2023 to 2026 that
+ * model. The constants of sim/job/evidence/anchor.c were chosen by these tables, without some tables of 2023 to 2026 that
  * nobody had worked on when they were simulated first. Of those the test only reports. */
 #include <math.h>
 #include <setjmp.h>

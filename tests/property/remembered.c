@@ -11,8 +11,8 @@
 #include <malloc.h>
 #include <cmocka.h>
 
+#include "base/cache.h"
 #include "base/random.h"
-#include "cache/cache.h"
 #include "report/outcome.h"
 #include "variations.h"
 

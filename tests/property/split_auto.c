@@ -1,6 +1,6 @@
 /* strategy.split: auto against all possible splits: none ends sooner. The demo has too many splits to try all: there it
  * is as fast as a schedule that places the output layer on the rank of the first stage (ZB-V). */
-#include "cache/cache.h"
+#include "base/cache.h"
 #include "emit/emit.h"
 #include "simulated.h"
 

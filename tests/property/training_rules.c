@@ -1,6 +1,6 @@
 /* What a training pays for, what fails, and when checkpoints are begun: rules that hold for random trainings. */
-#include "trained.h"
 #include "train/closed_form.h"
+#include "trained.h"
 #include "trials.h"
 
 #include <unistd.h>

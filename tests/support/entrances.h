@@ -14,9 +14,9 @@
 #include "hardware/communication.h"
 #include "hardware/gpu.h"
 #include "kernels/profile.h"
+#include "scenario/train_section.h"
 #include "software/software.h"
 #include "sweep/sweep.h"
-#include "training/training.h"
 #include "validate/paper.h"
 #include "validate/published.h"
 

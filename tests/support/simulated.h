@@ -101,7 +101,7 @@ static inline void fail_at(const char *text, const struct error *err)
     fail_msg("does not simulate:\n%s", text);
 }
 
-/* Loads the YAML (a printf format); simulated_release frees it. */
+/* Loads the YAML (a printf format); loaded_release or simulated_release frees it. */
 __attribute__((format(printf, 2, 0)))
 static inline void simulated_vload(struct simulated *simulated, const char *format, va_list arguments)
 {
@@ -155,12 +155,18 @@ static inline void run_text(struct simulated *simulated, const char *format, ...
         fail_at(simulated->text, &err);
 }
 
+/* Releases what was loaded and not simulated. */
+static inline void loaded_release(struct simulated *simulated)
+{
+    scenario_release(&simulated->scenario);
+    free(simulated->text);
+}
+
 static inline void simulated_release(struct simulated *simulated)
 {
     run_release(&simulated->run);
     workload_release(&simulated->workload);
-    scenario_release(&simulated->scenario);
-    free(simulated->text);
+    loaded_release(simulated);
 }
 
 /* s an iteration of the scenario with these settings, on engine fast; sets `layers`, unless it is NULL, to the layers

@@ -6,14 +6,20 @@
 
 #include "simulated.h"
 
-/* The folders of sim/, from the ground up: a folder includes itself and those above it in this list. */
-static const char *const floors[] = {
-    "base", "sheet", "cache", "files", "process", "config", "expression", "topology", "hardware", "layout", "precision", "kernels",
-    "huggingface", "model", "flows", "engine", "collective", "schedule", "search", "software", "evidence", "training",
-    "scenario", "stage", "recompute", "alike", "workload", "exchange", "script", "lower", "settle", "ledger", "steady", "energy", "run", "course",
-    "values", "explain", "tables", "report", "train", "calibrate", "validate", "import", "launch", "imported", "megatron", "jobs",
-    "emit", "store",
-    "sweep", "results", "recorded", "trace", "page", "plan", "planners", "choices", "serve", "app", "modules", "cli",
+/* The rooms of sim/, WING/ROOM, from the ground up. A room includes itself and the rooms above it in this list, by
+ * ROOM/FILE. */
+static const char *const rooms[] = {
+    "lib/base", "lib/files", "lib/process", "lib/config", "lib/expression",
+    "machine/topology", "machine/hardware", "machine/layout", "machine/kernels", "machine/engine",
+    "machine/collective",
+    "job/huggingface", "job/model", "job/schedule", "job/software", "job/evidence", "job/scenario",
+    "iteration/stage", "iteration/recompute", "iteration/alike", "iteration/workload", "iteration/exchange",
+    "iteration/lower", "iteration/auto", "iteration/steady", "iteration/run",
+    "output/explain", "output/tables", "output/report", "output/trace",
+    "many/store", "many/sweep", "many/results", "many/plan", "many/planners", "many/train", "many/calibrate",
+    "many/validate",
+    "others/import", "others/launch", "others/megatron", "others/jobs", "others/emit",
+    "faces/page", "faces/serve", "faces/app", "faces/modules", "faces/cli",
 };
 
 static inline int is_source(const struct dirent *entry)
@@ -52,8 +58,8 @@ static inline void each_source(void (*check)(const char *path, const char *text)
     static const char *const others[] = {"plots", "strategies", "strategies/collectives", "calibration"};
     char folder[64];
 
-    for (size_t f = 0; f < COUNT(floors); f++) {
-        snprintf(folder, sizeof folder, "sim/%s", floors[f]);
+    for (size_t f = 0; f < COUNT(rooms); f++) {
+        snprintf(folder, sizeof folder, "sim/%s", rooms[f]);
         assert_true(each_of(folder, check) > 0);
     }
     for (size_t f = 0; f < COUNT(others); f++)

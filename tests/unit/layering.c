@@ -1,7 +1,9 @@
 /* Who may include whom, read off the sources: what keeps a schedule, a collective, an engine or a chart to itself. */
 #include "sources.h"
 
-/* What the order of folders does not say: who alone sees a library, and who sees less than all that is above it. */
+#include <sys/stat.h>
+
+/* What the order of rooms does not say: who alone sees a library, and who sees less than all that is above it. */
 struct rule {
     const char *files;               /* a path's beginning, below the sources */
     const char *except;              /* of these names (between spaces), or NULL */
@@ -11,17 +13,17 @@ struct rule {
 };
 
 static const struct rule rules[] = {
-    {"", " sim/config/conf.c ", NULL, " yaml.h "},
-    {"", " sim/modules/simgrid.c sim/modules/simgrid_file.c ", NULL, " simgrid/ xbt/ "},
-    {"", " sim/modules/mpi.c ", NULL, " mpi.h "},
-    {"", " sim/files/packed.c ", NULL, " zlib.h "},
-    {"sim/recorded/", NULL, " base/ files/ recorded/ ", NULL},
-    {"sim/page/", NULL, " base/ files/ store/store.h results/ recorded/ page/ ", NULL},
-    {"sim/trace/", NULL, " base/ files/ recorded/ trace/ ", NULL},
-    {"", " sim/modules/sqlite.c ", NULL, " sqlite3.h "},
-    {"", " sim/modules/http.c ", NULL, " microhttpd.h "},
-    {"sim/modules/http", NULL, " base/ app/http.h ", NULL},
-    {"", " sim/calibrate/fit.c sim/validate/validation.c ", NULL, " gsl/ "},
+    {"", " sim/lib/config/conf.c ", NULL, " yaml.h "},
+    {"", " sim/faces/modules/simgrid.c sim/faces/modules/simgrid_reader.c ", NULL, " simgrid/ xbt/ "},
+    {"", " sim/faces/modules/mpi.c ", NULL, " mpi.h "},
+    {"", " sim/lib/files/packed.c ", NULL, " zlib.h "},
+    {"sim/output/tables/recorded", NULL, " base/ files/ tables/recorded.h ", NULL},
+    {"sim/faces/page/", NULL, " base/ files/ store/store.h results/ tables/recorded.h page/ ", NULL},
+    {"sim/output/trace/", NULL, " base/ files/ tables/recorded.h trace/ ", NULL},
+    {"", " sim/faces/modules/sqlite.c ", NULL, " sqlite3.h "},
+    {"", " sim/faces/modules/http.c ", NULL, " microhttpd.h "},
+    {"sim/faces/modules/http", NULL, " base/ app/http.h ", NULL},
+    {"", " sim/many/calibrate/fit.c sim/many/validate/validation.c ", NULL, " gsl/ "},
     {"", " calibration/ ", NULL, " cuda cublas cudnn nccl "},
     {"calibration/", NULL, " base/ bench_options.h case.h case_list.h device.h device_kernels.h flash_graph.h "
      "flash_plan.h format.h kernels.h product.h reference.h reference_product.h sample.h statistics.h ", NULL},
@@ -30,17 +32,17 @@ static const struct rule rules[] = {
     {"strategies/collectives/", NULL, " collective/collective.h fold.h once_round.h pieces.h ", NULL},
     {"strategies/", " strategies/collectives/ ", " base/ schedule/schedule.h ", NULL},  /* and headers of that folder */
     {"plots/", NULL, " base/ files/ chart.h curves.h gantt.h heat.h list.h pareto.h plot.h records.h rows.h ", NULL},
-    {"sim/engine/", NULL, " base/ process/ topology/simgrid_file.h hardware/cluster.h flows/flows.h engine/ ", NULL},
-    {"sim/flows/", NULL, " base/ hardware/cluster.h flows/ ", NULL},
-    {"sim/modules/simgrid", NULL, " base/ process/child.h topology/simgrid_file.h hardware/cluster.h engine/ modules/simgrid_ ", NULL},
-    {"sim/cli/", NULL, NULL, " modules/ "},
-    {"sim/engine/program", NULL, " base/ engine/program ", NULL},
-    {"sim/collective/", NULL, " base/ cache/ topology/torus.h hardware/cluster.h engine/ collective/ strategies/collectives/list.h ", NULL},
-    {"sim/schedule/", NULL, " base/ cache/ config/field.h schedule/ strategies/list.h ", NULL},
-    {"sim/run/metric", NULL, " base/ precision/precision.h model/model.h engine/program.h schedule/schedule.h evidence/anchor.h "
-     "scenario/scenario.h stage/memory.h workload/workload.h lower/lower.h lower/window.h energy/energy.h run/account.h "
+    {"sim/machine/engine/", NULL, " base/ process/ topology/simgrid_file.h hardware/cluster.h engine/ ", NULL},
+    {"sim/machine/engine/flows", NULL, " base/ hardware/cluster.h engine/event_heap.h engine/flows ", NULL},
+    {"sim/faces/modules/simgrid", NULL, " base/ process/child.h topology/simgrid_file.h hardware/cluster.h engine/ modules/simgrid_ ", NULL},
+    {"sim/faces/cli/", NULL, NULL, " modules/ "},
+    {"sim/machine/engine/program", NULL, " base/ engine/program ", NULL},
+    {"sim/machine/collective/", NULL, " base/ topology/torus.h hardware/cluster.h engine/ collective/ strategies/collectives/list.h ", NULL},
+    {"sim/job/schedule/", NULL, " base/ config/field.h schedule/ strategies/list.h ", NULL},
+    {"sim/iteration/run/metric", NULL, " base/ hardware/precision.h model/model.h engine/program.h schedule/schedule.h evidence/anchor.h "
+     "scenario/scenario.h stage/memory.h workload/workload.h lower/lower.h lower/window.h run/energy.h run/account.h "
      "run/metrics.h run/certainty.h ", " kernels/ "},
-    {"sim/calibrate/fit", NULL, " base/ calibrate/fit.h ", NULL},
+    {"sim/many/calibrate/fit", NULL, " base/ calibrate/fit.h ", NULL},
 };
 
 /* Whether the name begins with one of the words between spaces. */
@@ -56,34 +58,40 @@ static bool listed(const char *words, const char *name)
     return false;
 }
 
-/* The place of a path's first folder in the list of floors; -1: it is none of them. */
-static int floor_of(const char *path)
+/* The place of a path's room in the list; -1: it is none of them. `in` is where the path begins: "sim/", or "" for the path of
+ * an include, which does not say the wing. */
+static int place_of(const char *path, const char *in)
 {
-    for (size_t i = 0; i < COUNT(floors); i++)
-        if (!strncmp(path, floors[i], strlen(floors[i])) && path[strlen(floors[i])] == '/')
+    for (size_t i = 0; i < COUNT(rooms); i++) {
+        const char *room = *in ? rooms[i] : strchr(rooms[i], '/') + 1;
+        size_t length = strlen(room);
+
+        if (!strncmp(path, in, strlen(in)) && !strncmp(path + strlen(in), room, length) &&
+            path[strlen(in) + length] == '/')
             return (int)i;
+    }
     return -1;
 }
 
-/* A file of sim/ includes files of its folder or of folders above, by folder and name; private headers only of its
- * folder. The two lists of strategies are the exception, as they stand for all schedules and collectives. */
-static void check_floor(const char *path, const char *header)
+/* A file of sim/ includes files of its room or of rooms above, by room and name; private headers only of its room. The two
+ * lists of strategies are the exception, as they stand for all schedules and collectives. */
+static void check_room(const char *path, const char *header)
 {
-    int own = floor_of(path + strlen("sim/")), other = floor_of(header);
+    int own = place_of(path, "sim/"), other = place_of(header, "");
 
     if (own < 0)
-        fail_msg("%s stands in no folder of the list in this test", path);
-    if (!strcmp(header, own == floor_of("schedule/") ? "strategies/list.h" : "strategies/collectives/list.h") &&
-        (own == floor_of("schedule/") || own == floor_of("collective/")))
+        fail_msg("%s stands in no room of the list in sources.h", path);
+    if (!strcmp(header, own == place_of("schedule/", "") ? "strategies/list.h" : "strategies/collectives/list.h") &&
+        (own == place_of("schedule/", "") || own == place_of("collective/", "")))
         return;
-    if (!strncmp(header, "plots/", 6) && own == floor_of("cli/"))
+    if (!strncmp(header, "plots/", 6) && own == place_of("cli/", ""))
         return;
     if (other < 0)
-        fail_msg("%s includes %s; expected a folder of sim/ and a name", path, header);
+        fail_msg("%s includes %s; expected a room of sim/ and a name", path, header);
     if (other > own)
         fail_msg("%s includes %s, which stands below it", path, header);
     if (other != own && strstr(header, "_internal.h"))
-        fail_msg("%s includes %s, which is private to its folder", path, header);
+        fail_msg("%s includes %s, which is private to its room", path, header);
 }
 
 static void check_include(const struct rule *rule, const char *path, const char *header, bool own)
@@ -106,21 +114,21 @@ static void check_file(const char *path, const char *text)
         if (sscanf(line, "#include %c%127[^>\"\n]", &open, header) != 2)
             continue;
         if (open == '"' && !strncmp(path, "sim/", 4))
-            check_floor(path, header);
+            check_room(path, header);
         for (size_t i = 0; i < COUNT(rules); i++)
             if (!strncmp(path, rules[i].files, strlen(rules[i].files)) && !listed(rules[i].except, path))
                 check_include(&rules[i], path, header, open == '"');
     }
 }
 
-/* What a cluster is made of is private to sim/hardware/: other rooms ask functions of a GPU or of a node. */
+/* What a cluster is made of is private to hardware/: other rooms ask functions of a GPU or of a node. */
 static void check_members(const char *path, const char *text)
 {
     static const char *const members[] = {
         "cluster->kinds", "cluster->part", "cluster->network", "->cluster.kinds", "->cluster.part", "->cluster.network",
     };
 
-    for (size_t i = 0; i < COUNT(members) && !strncmp(path, "sim/", 4) && strncmp(path, "sim/hardware/", 13); i++)
+    for (size_t i = 0; i < COUNT(members) && !strncmp(path, "sim/", 4) && strncmp(path, "sim/machine/hardware/", 21); i++)
         if (strstr(text, members[i]))
             fail_msg("%s reads %s; expected a function of hardware/cluster.h", path, members[i]);
 }
@@ -145,13 +153,13 @@ static void test_unit_names(void **state)
     static const char *const others[] = {"plots", "calibration"};
 
     (void)state;
-    for (size_t f = 0; f < COUNT(floors) + COUNT(others); f++) {
-        const char *name = f < COUNT(floors) ? floors[f] : others[f - COUNT(floors)];
+    for (size_t f = 0; f < COUNT(rooms) + COUNT(others); f++) {
+        const char *name = f < COUNT(rooms) ? rooms[f] : others[f - COUNT(rooms)];
         char tests[512], folder[64];
         struct dirent **entries;
 
         snprintf(tests, sizeof tests, "%s/tests/unit/%s", DTSIM_SOURCE_DIR, name);
-        snprintf(folder, sizeof folder, "%s%s", f < COUNT(floors) ? "sim/" : "", name);
+        snprintf(folder, sizeof folder, "%s%s", f < COUNT(rooms) ? "sim/" : "", name);
         int count = scandir(tests, &entries, is_source, alphasort);
 
         for (int i = 0; i < count; i++) {
@@ -164,28 +172,71 @@ static void test_unit_names(void **state)
     }
 }
 
-/* sim/ holds the folders of the list and nothing else; a folder is small enough to be looked through. */
-static void test_folders(void **state)
+/* Folders of a folder of the sources, each with its path below them. */
+static void each_folder(const char *folder, void (*check)(const char *path))
 {
-    enum { MOST = 16 };
+    char path[600];
     struct dirent **entries;
-    int count = scandir(DTSIM_SOURCE_DIR "/sim", &entries, NULL, alphasort);
+    struct stat status;
 
-    (void)state;
-    assert_true(count > 0);
+    snprintf(path, sizeof path, "%s/%s", DTSIM_SOURCE_DIR, folder);
+    int count = scandir(path, &entries, NULL, alphasort);
+
     for (int i = 0; i < count; i++) {
-        const char *name = entries[i]->d_name;
-        char folder[300];
-
-        snprintf(folder, sizeof folder, "%s/", name);
-        if (name[0] != '.' && floor_of(folder) < 0)
-            fail_msg("sim/%s is no folder of the list in this test", name);
-        snprintf(folder, sizeof folder, "sim/%s", name);
-        if (name[0] != '.' && strcmp(name, "cli") && each_of(folder, NULL) > MOST)
-            fail_msg("sim/%s holds more than %d files", name, MOST);
+        snprintf(path, sizeof path, "%s/%s/%s", DTSIM_SOURCE_DIR, folder, entries[i]->d_name);
+        if (entries[i]->d_name[0] != '.' && !stat(path, &status) && S_ISDIR(status.st_mode))
+            check(path + strlen(DTSIM_SOURCE_DIR) + 1);
         free(entries[i]);
     }
+    assert_true(count > 0);
     free(entries);
+}
+
+static void check_is_room(const char *path)
+{
+    char inside[640];
+
+    snprintf(inside, sizeof inside, "%s/", path);
+    if (place_of(inside, "sim/") < 0)
+        fail_msg("%s is no room of the list in sources.h", path);
+}
+
+static void check_wing(const char *path)
+{
+    each_folder(path, check_is_room);
+}
+
+/* Wings hold the rooms of the list and nothing else. */
+static void test_rooms(void **state)
+{
+    (void)state;
+    each_folder("sim", check_wing);
+}
+
+/* No two files of sim/ have one name: a name says which file. */
+static char *names_of_files[2048];
+static size_t files_named;
+
+static void check_unique(const char *path, const char *text)
+{
+    const char *name = strrchr(path, '/') + 1;
+
+    (void)text;
+    for (size_t i = 0; i < files_named && !strncmp(path, "sim/", 4); i++)
+        if (!strcmp(name, strrchr(names_of_files[i], '/') + 1))
+            fail_msg("%s has the name of %s", path, names_of_files[i]);
+    if (strncmp(path, "sim/", 4))
+        return;
+    assert_true(files_named < COUNT(names_of_files));
+    names_of_files[files_named++] = strdup(path);
+}
+
+static void test_unique(void **state)
+{
+    (void)state;
+    each_source(check_unique);
+    while (files_named)
+        free(names_of_files[--files_named]);
 }
 
 static void test_includes(void **state)
@@ -243,7 +294,7 @@ static void test_members(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_folders), cmocka_unit_test(test_unit_names),
+        cmocka_unit_test(test_rooms), cmocka_unit_test(test_unique), cmocka_unit_test(test_unit_names),
         cmocka_unit_test(test_includes), cmocka_unit_test(test_members),
         cmocka_unit_test(test_names),
     };

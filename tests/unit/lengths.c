@@ -84,8 +84,8 @@ static void test_parameters(void **state)
     (void)state;
     assert_int_equal(count_parameters("int a, void (*f)(int, int), const char *c /* , ) */) {", &end), 3);
     assert_string_equal(end, " {");
-    for (size_t f = 0; f < COUNT(floors); f++) {
-        snprintf(folder, sizeof folder, "sim/%s", floors[f]);
+    for (size_t f = 0; f < COUNT(rooms); f++) {
+        snprintf(folder, sizeof folder, "sim/%s", rooms[f]);
         each_of(folder, count_definitions);
     }
     if (with_many.count > MOST_WITH_MANY)
@@ -123,7 +123,7 @@ static void check_lines(const char *path, const char *text)
 static void test_lines(void **state)
 {
     static const char *const tests[] = {
-        "tests/unit", "tests/property", "tests/papers", "tests/support", "tests/fuzz", "tests/bench", "tests/torture",
+        "tests/unit", "tests/strategies", "tests/property", "tests/papers", "tests/support", "tests/fuzz", "tests/bench", "tests/torture",
     };
     char folder[300];
 
@@ -131,8 +131,8 @@ static void test_lines(void **state)
     each_source(check_lines);
     for (size_t i = 0; i < COUNT(tests); i++)
         assert_true(each_of(tests[i], check_lines) > 0);
-    for (size_t f = 0; f < COUNT(floors); f++) {
-        snprintf(folder, sizeof folder, "tests/unit/%s", floors[f]);
+    for (size_t f = 0; f < COUNT(rooms); f++) {
+        snprintf(folder, sizeof folder, "tests/unit/%s", rooms[f]);
         if (access(folder, F_OK) == 0)
             each_of(folder, check_lines);
     }

@@ -238,7 +238,7 @@ static void test_the_fit_finds_the_times(void **state)
     struct arena arena = {0};
     struct samples samples = {.arena = &arena};
     struct calibration calibration;
-    struct compared *rows;
+    struct compared_costs *rows;
     struct error err = {0};
     int seen[BENCH_DTYPES][FORM_EXPERTS + 1] = {{0}};
     char *text = NULL;

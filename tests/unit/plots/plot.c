@@ -3,8 +3,8 @@
 
 #include <math.h>
 
-#include "plots/gantt.h"
 #include "engine/program.h"
+#include "plots/gantt.h"
 
 static void assert_plots(const char *kind, const char *dir, const char *format)
 {

@@ -1,0 +1,335 @@
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "auto/auto.h"
+#include "base/cache.h"
+#include "base/progress.h"
+#include "base/sheet.h"
+#include "cli/cmd.h"
+#include "cli/sweep_plan.h"
+#include "config/conf.h"
+#include "files/json.h"
+#include "report/caveats.h"
+#include "run/memory_advice.h"
+#include "run/values.h"
+#include "scenario/scenario.h"
+#include "sweep/points.h"
+#include "sweep/sweep.h"
+#include "workload/workload.h"
+
+/* A lower probability that a scenario fits is said. */
+static const double SURE = 0.99;
+
+enum { OPT_MEMORY, OPT_VALUES, OPT_JSON, OPT_BUDGET };
+static const char *const options[] = {
+    [OPT_MEMORY] = "--memory", [OPT_VALUES] = "--values=", [OPT_JSON] = "--json", [OPT_BUDGET] = BUDGET_OPTION,
+};
+
+static void warn_of_memory(const struct run *run)
+{
+    char shortage[160];
+
+    if (memory_lack(run) > 0)
+        fprintf(stderr, "warning: %s; 'dtsim run' refuses it, 'dtsim check --memory' says what would help\n",
+                memory_shortage(run, shortage, sizeof shortage));
+    else if (run->metrics.ranks && run->metrics.fits >= 0.005 && run->metrics.fits < SURE)
+        fprintf(stderr, "note: memory: it fits with a probability of %.0f %%, by how far off published peaks are\n",
+                100 * run->metrics.fits);
+}
+
+static json_t *memory_json(const struct run *run)
+{
+    double room = run->metrics.peak_room, fits = run->metrics.fits;
+    json_t *json = json_object();
+
+    json_put(json, "peak_memory_bytes", json_real(run->metrics.peak_memory));
+    json_put(json, "room_bytes", json_finite(room));
+    json_put(json, "fits", json_boolean(memory_lack(run) <= 0));
+    json_put(json, "fits_probability", json_finite(fits));
+    return json;
+}
+
+/* Whether it fits: with advice an error, else a warning, or, where there is `json`, a part of it. */
+static void check_memory(const struct workload *workload, bool strict, json_t *json, struct error *err)
+{
+    struct simulate_options how = memory_options_of(workload->scenario);
+    struct run run = {0};
+    int rc = strict ? simulate_advised(workload, how, &run, err) : simulate(workload, how, &run, err);
+
+    progress_end(workload->scenario->progress);
+    if (!rc && json)
+        json_put(json, "memory", memory_json(&run));
+    else if (!rc && !err->count)
+        warn_of_memory(&run);
+    run_release(&run);
+}
+
+/* Checks the sweep itself and every value of an axis, and prints what a dry run tells of its points. */
+static int check_sweep(const struct arguments *arguments)
+{
+    struct sweep sweep = {0};
+    struct selection selection = {0};
+    struct error err = {0};
+    bool json = arguments->values[OPT_JSON];
+    int code, rc = sweep_load(arguments->positional[0], arguments->sets, arguments->nsets, &sweep, &err) ||
+                   points_select(&sweep.points, POINTS_MOST, &selection, &err);
+
+    if (!rc && json)
+        sweep_plan_print_json(&sweep.points, &selection);
+    else if (!rc)
+        sweep_plan_print(&sweep.points, &selection);
+    selection_release(&selection);
+    code = report_as(&err, json && rc);
+    sweep_release(&sweep);
+    return code;
+}
+
+/* {path: where its value stands}; a value that nobody wrote is the default. */
+static void add_origins(json_t *origins, struct arena *arena, const char *path, const struct node *node)
+{
+    const struct loc *loc = &node->loc;
+    bool whole = node->kind == NODE_SCALAR || !node->count;
+
+    for (size_t i = 0; i < node->count && !whole; i++) {
+        const char *key = node->kind == NODE_MAPPING ? node->keys[i] : arena_printf(arena, "%zu", i);
+
+        add_origins(origins, arena, *path ? arena_printf(arena, "%s.%s", path, key) : key, node->items[i]);
+    }
+    if (whole)
+        json_put(origins, path, !loc->file ? json_string("default") : loc->line == 0 ? json_words(loc->file) :
+                 json_pack("{s:o, s:i, s:i}", "file", json_words(loc->file), "line", loc->line, "column", loc->column));
+}
+
+/* Prints the scenario for people, or all that is known of it for programs; whether it was printed. */
+static bool print_scenario(const struct arguments *arguments, const struct workload *workload, struct error *err)
+{
+    struct arena arena = {0};
+    const struct node *root = scenario_dump(&arena, workload->scenario);
+    bool strict = arguments->values[OPT_MEMORY], printed = true;
+    json_t *json, *origins;
+
+    if (!arguments->values[OPT_JSON]) {
+        node_print_origins(root, stdout);
+        caveats_print(workload->scenario, NULL, stderr);
+        check_memory(workload, strict, NULL, err);
+    } else {
+        json = json_object();
+        origins = json_object();
+        add_origins(origins, &arena, "", root);
+        json_put(json, "scenario", node_json(root));
+        json_put(json, "origins", origins);
+        json_put(json, "notes", caveats_json(workload->scenario, NULL));
+        check_memory(workload, strict, json, err);
+        printed = !err->count;
+        if (printed)
+            json_print(json, stdout);
+        json_decref(json);
+    }
+    arena_release(&arena);
+    return printed;
+}
+
+static void print_values(const struct asked_values *values)
+{
+    struct sheet sheet = {.left = 3};
+
+    sheet_head(&sheet, values->path, NULL);
+    sheet_head(&sheet, "goes", NULL);
+    sheet_head(&sheet, "why not, or what is against it", NULL);
+    for (size_t i = 0; i < values->count; i++) {
+        const struct asked_value *asked = &values->items[i];
+        char *value = xprintf("%s%s", asked->value, asked->said ? " (as it is)" : "");
+
+        sheet_add(&sheet, value);
+        sheet_add(&sheet, asked->why ? "no" : asked->but ? "but" : "yes");
+        sheet_add(&sheet, asked->why ? asked->why : asked->but ? asked->but : "");
+        free(value);
+    }
+    sheet_print(&sheet, false, stdout);
+    sheet_release(&sheet);
+    printf("\n%zu of %zu go with the rest of the scenario\n", values->going, values->count);
+}
+
+static void print_values_json(const struct asked_values *values)
+{
+    json_t *json = json_object(), *list = json_array();
+
+    for (size_t i = 0; i < values->count; i++) {
+        const struct asked_value *asked = &values->items[i];
+        json_t *value = json_object();
+
+        json_put(value, "value", json_words(asked->value));
+        json_put(value, "goes", json_boolean(!asked->why));
+        json_put(value, "said", json_boolean(asked->said));
+        json_put(value, "why", asked->why ? json_words(asked->why) : json_null());
+        json_put(value, "but", asked->but ? json_words(asked->but) : json_null());
+        json_append(list, value);
+    }
+    json_put(json, "path", json_words(values->path));
+    json_put(json, "values", list);
+    json_print(json, stdout);
+    json_decref(json);
+}
+
+static int load_tree(struct arena *arena, const struct arguments *arguments, struct node **root, struct error *err)
+{
+    int rc = conf_load(arena, arguments->positional[0], root, err);
+
+    for (size_t i = 0; i < arguments->nsets && !rc; i++)
+        rc = scenario_set(arena, *root, arguments->sets[i], err);
+    return rc;
+}
+
+/* Which values of a key go with the rest, which may be no scenario as it is. */
+static int check_values(const struct arguments *arguments)
+{
+    struct cache cache;
+    struct arena arena = {.cache = &cache};
+    struct asked_values values;
+    struct error err = {0};
+    struct node *root;
+    int code, rc;
+
+    cache_init(&cache, CACHE_BYTES);
+    rc = load_tree(&arena, arguments, &root, &err) || values_ask(&arena, root, arguments->values[OPT_VALUES], "scenario", &values, &err) ? -1 : 0;
+    if (!rc)
+        (arguments->values[OPT_JSON] ? print_values_json : print_values)(&values);
+    code = report_as(&err, arguments->values[OPT_JSON] && rc);
+    if (!rc && !values.going)
+        code = EXIT_INFEASIBLE;
+    arena_release(&arena);
+    cache_release(&cache);
+    return code;
+}
+
+static bool same_loc(const struct loc *a, const struct loc *b)
+{
+    return a->file && b->file && !strcmp(a->file, b->file) && a->line == b->line && a->column == b->column;
+}
+
+/* The path of the value or the key at that place; NULL: there is none. */
+static const char *path_at(struct arena *arena, const char *path, const struct node *node, const struct loc *loc)
+{
+    const char *found = NULL;
+
+    for (size_t i = 0; i < node->count && !found; i++) {
+        const struct node *item = node->items[i];
+        const struct loc *key = node->kind == NODE_MAPPING ? &node->key_locs[i] : &item->loc;
+        const char *name = node->kind == NODE_MAPPING ? node->keys[i] : arena_printf(arena, "%zu", i);
+
+        name = *path ? arena_printf(arena, "%s.%s", path, name) : name;
+        found = item->kind == NODE_SCALAR && (same_loc(&item->loc, loc) || same_loc(key, loc)) ? name :
+                path_at(arena, name, item, loc);
+    }
+    return found;
+}
+
+/* The key whose value was refused first, where a file says it; NULL: there is none. */
+static const char *refused_path(struct arena *arena, const struct arguments *arguments, const struct error *err)
+{
+    struct error ignored = {0};
+    struct node *root;
+    const char *path = NULL;
+
+    if (err->count && err->messages[0].code == EXIT_INFEASIBLE && strcmp(arguments->positional[0], "-") &&
+        !load_tree(arena, arguments, &root, &ignored))
+        path = path_at(arena, "", root, &err->messages[0].loc);
+    error_release(&ignored);
+    return path;
+}
+
+/* Which other values of a key go with the rest. */
+static void say_values(const struct arguments *arguments, const char *path)
+{
+    struct cache cache;
+    struct arena arena = {.cache = &cache};
+    struct asked_values values;
+    struct error ignored = {0};
+    struct node *root;
+    const char *going = "";
+
+    cache_init(&cache, CACHE_BYTES);
+    if (!load_tree(&arena, arguments, &root, &ignored) &&
+        !values_ask(&arena, root, path, "scenario", &values, &ignored) && values.going) {
+        for (size_t i = 0; i < values.count; i++)
+            if (!values.items[i].why)
+                going = arena_printf(&arena, "%s%s%s", going, *going ? ", " : "", values.items[i].value);
+        fprintf(stderr, "%s: these go with the rest of the scenario: %s ('dtsim check --values %s' says why others do "
+                "not)\n", path, going, path);
+    }
+    error_release(&ignored);
+    arena_release(&arena);
+    cache_release(&cache);
+}
+
+/* What is read counts too. */
+static int loaded_in_time(struct progress *progress, struct error *err)
+{
+    progress_step(progress, "loading", 0, 0, 0);
+    progress_end(progress);
+    return progress_check(progress, err);
+}
+
+static int check_main(const struct command *command, int argc, char **argv)
+{
+    struct arguments arguments;
+    struct error err = {0};
+    struct scenario scenario;
+    struct workload workload = {0};
+    struct progress progress;
+    struct arena arena = {0};
+    const char *refused;
+    bool sweep, printed = false;
+    int code = arguments_parse(command, argc, argv, 1, 1, &arguments), rc;
+
+    if (code != ARGS_DONE)
+        return code;
+    if (arguments.values[OPT_VALUES] && (arguments.values[OPT_MEMORY] || arguments.values[OPT_BUDGET]))
+        return usage_error(command, "--values goes with --set and --json alone");
+    if (arguments.values[OPT_VALUES])
+        return check_values(&arguments);
+    progress_begin(&progress, "--budget", arguments.budget.seconds, arguments.budget.bytes);
+    if (sweep_is(arguments.positional[0], &sweep, &err))
+        return report_as(&err, arguments.values[OPT_JSON]);
+    if (sweep)
+        return check_sweep(&arguments);
+    rc = scenario_load(arguments.positional[0], arguments.sets, arguments.nsets, &scenario, &err);
+    scenario.progress = &progress;
+    if (!rc && !loaded_in_time(&progress, &err) && !workload_init(&workload, &scenario, &err) &&
+        !loaded_in_time(&progress, &err))
+        printed = print_scenario(&arguments, &workload, &err);
+    refused = printed || arguments.values[OPT_JSON] ? NULL : refused_path(&arena, &arguments, &err);
+    code = report_as(&err, arguments.values[OPT_JSON] && !printed);
+    if (refused)
+        say_values(&arguments, refused);
+    arena_release(&arena);
+    workload_release(&workload);
+    scenario_release(&scenario);
+    return code;
+}
+
+const struct command cmd_check = {
+    .name = "check",
+    .usage = "SCENARIO | SWEEP [--memory] [--values PATH[=V1,V2,...]] [--json] [--budget LIMIT]... [--set PATH=VALUE]...",
+    .brief = "Checks a scenario and prints every value and where it comes from, or a sweep and prints its points.",
+    .examples = "  dtsim check scenario.yaml\n"
+                "  dtsim check scenario.yaml --set strategy.tensor=4 > resolved.yaml\n"
+                "  dtsim check scenario.yaml --values strategy.schedule\n",
+    .options = "  SCENARIO            a file, or - for standard input\n"
+               "  SWEEP               a file of 'dtsim sweep': how many points it has, and what dropped others\n"
+               "  --memory            a scenario that does not fit in memory is an error that says what would help\n"
+               "                      (exit code 5), not a warning\n"
+               "  --values PATH       which values of this key are valid with the rest of the scenario, and why others\n"
+               "                      are not; the scenario itself may be invalid. Candidates are the names of a choice,\n"
+               "                      or numbers that follow from the model and the cluster; others: --values PATH=V1,V2.\n"
+               "                      Exit code 5: no value is valid\n"
+               "  --json              {scenario, origins: {PATH: \"default\" | {file, line, column}}, notes, memory}, or of a\n"
+               "                      sweep {axes, combinations, dropped, included, points}; errors are JSON too\n"
+               "  --budget LIMIT      of a scenario: end after this wall time ('30 s') or before this process needs more\n"
+               "                      memory ('4 GiB') with exit code 7; may be given twice\n"
+               "  --set PATH=VALUE    change the scenario; may be repeated\n",
+    .accepts = options,
+    .naccepts = COUNT(options),
+    .main = check_main,
+};

@@ -1,0 +1,210 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cli/help.h"
+#include "collective/collective.h"
+#include "config/conf.h"
+#include "files/data.h"
+#include "files/json.h"
+#include "schedule/schedule.h"
+
+enum { OPT_JSON };
+static const char *const options[] = {[OPT_JSON] = "--json"};
+
+/* A row of a list; `operation` NULL: it has none. */
+static void add(json_t *rows, const char *operation, const char *name, const char *title)
+{
+    json_t *row = json_object();
+
+    if (operation)
+        json_put(row, "operation", json_string(operation));
+    json_put(row, "name", json_words(name));
+    json_put(row, "title", json_words(title));
+    json_append(rows, row);
+}
+
+static void list_strategies(json_t *rows)
+{
+    for (size_t i = 0; schedule_at(i); i++)
+        add(rows, NULL, schedule_at(i)->name, schedule_at(i)->brief);
+}
+
+static void list_collectives(json_t *rows)
+{
+    const struct collective *collective;
+
+    for (enum collective_op op = 0; op < COLLECTIVE_OP_COUNT; op++)
+        for (size_t i = 0; (collective = collective_of(op, i)); i++)
+            add(rows, collective_op_names[op], collective->name, collective->title);
+}
+
+static void list_ideal(json_t *rows)
+{
+    add(rows, NULL, "ideal", "as many GPUs as needed on a free network");
+}
+
+/* Prints a file's own title after its name; a damaged file is listed by name alone. */
+static int list_file(struct arena *arena, const char *folder, const char *name, json_t *rows, struct error *err)
+{
+    const char *path, *title = "";
+    int rc = data_file(arena, folder, name, &path, err);
+
+    if (!rc && path)
+        rc = conf_title(arena, path, &title, err);
+    if (!rc)
+        add(rows, NULL, name, title);
+    return rc;
+}
+
+static void list_files(const char *folder, json_t *rows, struct error *err)
+{
+    struct arena arena = {0};
+    const char **names = data_names(&arena, folder, err);
+
+    for (size_t i = 0; names && names[i]; i++)
+        if (list_file(&arena, folder, names[i], rows, err))
+            break;
+    arena_release(&arena);
+}
+
+/* Lists of what stands in the program, and of what stands in a folder of files; how wide people see the names. */
+static const struct { const char *name; void (*list)(json_t *); const char *folder; int width; } lists[] = {
+    {"strategies", list_strategies, NULL, 18},
+    {"collectives", list_collectives, NULL, 18},
+    {"gpus", NULL, "platforms/gpus", 20},
+    {"profiles", NULL, "calibration/data", 20},
+    {"platforms", list_ideal, "platforms", 20},
+    {"networks", NULL, "platforms/networks", 20},
+    {"communication", NULL, "platforms/communication", 20},
+    {"models", NULL, "scenarios/models", 20},
+    {"software", NULL, "platforms/software", 20},
+    {"failures", NULL, "platforms/failures", 20},
+};
+
+static json_t *list_rows(size_t index, struct error *err)
+{
+    json_t *rows = json_array();
+
+    if (lists[index].list)
+        lists[index].list(rows);
+    if (lists[index].folder)
+        list_files(lists[index].folder, rows, err);
+    return rows;
+}
+
+static void list_line(const char *name, const char *title, int width)
+{
+    char *shown = text_made(TEXT_LINE, name);
+
+    printf("%-*s ", width, shown);
+    text_write(TEXT_LINE, title, stdout);
+    putchar('\n');
+    free(shown);
+}
+
+static void list_print(size_t index, struct error *err)
+{
+    json_t *rows = list_rows(index, err), *row;
+    size_t i;
+
+    json_array_foreach(rows, i, row) {
+        const char *operation = json_string_value(json_object_get(row, "operation"));
+
+        if (operation)
+            printf("%-14s ", operation);
+        list_line(json_string_value(json_object_get(row, "name")), json_string_value(json_object_get(row, "title")),
+                  lists[index].width);
+    }
+    json_decref(rows);
+}
+
+const char *list_at(size_t index)
+{
+    return index < COUNT(lists) ? lists[index].name : NULL;
+}
+
+const char *list_folder(size_t index)
+{
+    return lists[index].folder;
+}
+
+static const char *list_candidate(size_t i, const void *context)
+{
+    (void)context;
+    return list_at(i);
+}
+
+bool list_named(const char *name, struct error *err)
+{
+    for (size_t i = 0; i < COUNT(lists); i++)
+        if (!strcmp(name, lists[i].name)) {
+            list_print(i, err);
+            return true;
+        }
+    return false;
+}
+
+static int unknown_list(const struct command *command, const char *name)
+{
+    const char *meant = nearest(name, list_candidate, NULL);
+
+    return usage_error(command, "unknown list '%s'%s%s%s", name, meant ? "; did you mean '" : "", meant ? meant : "",
+                       meant ? "'?" : "; expected strategies, collectives, gpus, profiles, platforms, networks, communication, "
+                       "models, software or failures");
+}
+
+static int list_main(const struct command *command, int argc, char **argv)
+{
+    struct arguments arguments;
+    struct error err = {0};
+    int code = arguments_parse(command, argc, argv, 0, 1, &arguments);
+    const char *wanted = arguments.positional[0];
+    json_t *json = json_object();
+    size_t shown = 0;
+    bool printed = false;
+
+    for (size_t i = 0; i < COUNT(lists) && code == ARGS_DONE; i++) {
+        if (wanted && strcmp(wanted, lists[i].name))
+            continue;
+        shown++;
+        if (arguments.values[OPT_JSON]) {
+            json_put(json, lists[i].name, list_rows(i, &err));
+            continue;
+        }
+        if (!wanted)
+            printf("%s%s\n", i ? "\n" : "", lists[i].name);
+        list_print(i, &err);
+    }
+    if (code == ARGS_DONE && !shown)
+        code = unknown_list(command, wanted);
+    if (code == ARGS_DONE && arguments.values[OPT_JSON] && !err.count) {
+        json_print(json, stdout);
+        printed = true;
+    }
+    json_decref(json);
+    return code == ARGS_DONE ? report_as(&err, arguments.values[OPT_JSON] && !printed) : code;
+}
+
+static const char **words(struct arena *arena, struct error *err)
+{
+    const char **names = ARENA_ARRAY(arena, const char *, COUNT(lists) + 1);
+
+    (void)err;
+    for (size_t i = 0; i < COUNT(lists); i++)
+        names[i] = lists[i].name;
+    return names;
+}
+
+const struct command cmd_list = {
+    .name = "list",
+    .usage = "[strategies | collectives | gpus | profiles | platforms | networks | communication | models |\n"
+             "       software | failures] [--json]",
+    .brief = "Lists what scenarios can name.",
+    .examples = "  dtsim list strategies\n  dtsim list\n",
+    .options = "  --json              {LIST: [{name, title}]}, of collectives with their operation\n",
+    .accepts = options,
+    .naccepts = COUNT(options),
+    .words = words,
+    .main = list_main,
+};

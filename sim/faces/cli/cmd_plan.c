@@ -1,0 +1,299 @@
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/base.h"
+#include "base/units.h"
+#include "cli/cmd.h"
+#include "cli/plan_methods.h"
+#include "cli/plan_print.h"
+#include "emit/emit.h"
+#include "plan/plan.h"
+#include "plan/space.h"
+#include "process/ranks.h"
+#include "results/results.h"
+#include "scenario/scenario.h"
+#include "scenario/search.h"
+#include "validate/anchors.h"
+
+enum { OPT_OUT, OPT_JOBS, OPT_GPUS, OPT_TOP, OPT_VERIFY, OPT_LIMIT, OPT_EXHAUSTIVE, OPT_OBJECTIVE, OPT_LIMITS,
+       OPT_EMIT, OPT_ANCHOR, OPT_RETRY, OPT_JSON, OPT_METHOD, OPT_MARKDOWN };
+static const char *const option_names[] = {
+    [OPT_OUT] = "-o=", [OPT_JOBS] = "-j=", [OPT_GPUS] = "--gpus=", [OPT_TOP] = "--top=", [OPT_VERIFY] = "--verify=",
+    [OPT_LIMIT] = "--time-limit=", [OPT_EXHAUSTIVE] = "--exhaustive", [OPT_JSON] = "--json",
+    [OPT_OBJECTIVE] = "--objective=", [OPT_LIMITS] = "--subject-to=", [OPT_EMIT] = "--emit=", [OPT_ANCHOR] = "--anchor=",
+    [OPT_RETRY] = "--retry-failed", [OPT_METHOD] = "--method=", [OPT_MARKDOWN] = "--markdown",
+};
+enum { TOP = 10, VERIFIED = 3 };
+#define UNSAID SIZE_MAX
+
+/* The values of the scenario's own plan, where no option replaces them. */
+static void take_asked(const struct search_spec *asked, struct plan_options *plan)
+{
+    plan->top = plan->top ? plan->top : asked->top > 0 ? (size_t)asked->top : TOP;
+    if (plan->verify == UNSAID)
+        plan->verify = asked->verify >= 0 ? (size_t)asked->verify : VERIFIED;
+    if (!(plan->time_limit > 0) && asked->time_limit > 0)
+        plan->time_limit = asked->time_limit;
+    plan->exhaustive |= asked->method == SEARCH_EXHAUSTIVE;
+}
+
+static int options_parse(const struct command *command, const struct arguments *arguments, struct plan_options *plan)
+{
+    const char *const *values = arguments->values;
+    char why[256];
+    int code = jobs_parse(command, values[OPT_JOBS], &plan->jobs);
+
+    plan->folder = values[OPT_OUT];
+    plan->exhaustive = values[OPT_EXHAUSTIVE];
+    plan->retry_failed = values[OPT_RETRY];
+    plan->verify = UNSAID;
+    if (code == ARGS_DONE && values[OPT_TOP])
+        code = count_parse(command, "--top", values[OPT_TOP], 1000, &plan->top);
+    if (code == ARGS_DONE && values[OPT_VERIFY] && strcmp(values[OPT_VERIFY], "0") == 0)
+        plan->verify = 0;
+    else if (code == ARGS_DONE && values[OPT_VERIFY])
+        code = count_parse(command, "--verify", values[OPT_VERIFY], 1000, &plan->verify);
+    if (code == ARGS_DONE && values[OPT_LIMIT] &&
+        (unit_parse(UNIT_TIME, values[OPT_LIMIT], &plan->time_limit, why, sizeof why) || plan->time_limit <= 0))
+        code = usage_error(command, "--time-limit: expected a time such as '30 s', found '%s'", values[OPT_LIMIT]);
+    return code;
+}
+
+/* How it is told: as JSON; the first one as arguments of a framework, NULL: not. */
+struct printing { bool json; const struct emitted *emitted; };
+
+/* What to launch for the first configuration, on stdout; its notes go to stderr. */
+static int emit_first(const struct emitted *emitted, const char *folder, struct error *err)
+{
+    struct arena arena = {0};
+    struct scenario scenario;
+    int rc = scenario_load(arena_printf(&arena, "%s/rank-01.yaml", folder), NULL, 0, &scenario, err) ||
+             emitted->emit(&scenario, stdout, stderr, err) ? -1 : 0;
+
+    scenario_release(&scenario);
+    arena_release(&arena);
+    return rc;
+}
+
+/* Where the table goes: stdout, unless that is for what is launched. */
+static FILE *table_out(const struct printing *printing)
+{
+    return printing->emitted ? stderr : stdout;
+}
+
+/* A planner of a paper makes one choice: it has no axes, no rows and no limits. `space`: of the scenario that names the
+ * planner; NULL: an option does. */
+static int run_method(const struct command *command, const struct arguments *arguments, struct space *space)
+{
+    const char *const *values = arguments->values;
+    const char *method = space ? search_method_names[space->asked.method] : values[OPT_METHOD];
+    struct scenario scenario = {0};
+    struct error err = {0};
+    struct arena arena = {0};
+
+    for (int i = 0; i < OPT_JSON; i++)
+        if (values[i])
+            return usage_error(command, "%s does not go with %.*s", space ? "the scenario's plan.method" : "--method",
+                               (int)strcspn(option_names[i], "="), option_names[i]);
+    if (values[OPT_JSON] && values[OPT_MARKDOWN])
+        return usage_error(command, "expected one of --json, --markdown");
+    if (space)
+        scenario_read(&arena, space->sweep.points.base, arguments->sets, arguments->nsets, space->sweep.name, &scenario,
+                      &err);
+    else
+        scenario_load(arguments->positional[0], arguments->sets, arguments->nsets, &scenario, &err);
+    return plan_methods(command, &scenario, method,
+                        values[OPT_JSON] ? METHODS_JSON : values[OPT_MARKDOWN] ? METHODS_MARKDOWN : METHODS_TEXT, &err);
+}
+
+/* The rows of the outcome, ordered, and a scenario of each that is shown. */
+static int print_rows(struct space *space, const struct plan_options *options, struct plan_outcome *outcome,
+                      const struct printing *printing, struct error *err)
+{
+    struct results results;
+    const char *folder = options->folder;
+    bool front = false;
+    int rc = results_open(&folder, 1, &results, err) || plan_order(&results, outcome, &space->goal, &front, err) ? -1 : 0;
+
+    if (!results.rows.count && outcome->status == PLAN_PROVEN)     /* nothing has the metrics that the goal names */
+        outcome->status = PLAN_NONE_FEASIBLE;
+    if (!rc && results.rows.count)
+        rc = plan_write_scenarios(space, options, outcome, &results, err);
+    if (!rc)
+        rc = plan_write_summary(space, options, outcome, &results, front, err);
+    if (!rc && printing->json)
+        plan_print_json(space, options, outcome, &results, front, table_out(printing));
+    else if (!rc)
+        plan_print(space, options, outcome, &results, front, table_out(printing));
+    if (!rc && printing->emitted && results.rows.count)
+        rc = emit_first(printing->emitted, folder, err);
+    results_release(&results);
+    return rc;
+}
+
+/* The same where nothing was replayed. */
+static int print_none(const struct space *space, const struct plan_options *options, const struct plan_outcome *outcome,
+                      const struct printing *printing, struct error *err)
+{
+    if (printing->json)
+        plan_print_json(space, options, outcome, NULL, false, table_out(printing));
+    else
+        plan_print(space, options, outcome, NULL, false, table_out(printing));
+    return plan_write_summary(space, options, outcome, NULL, false, err);
+}
+
+/* The exit code of a search that ended. */
+static int run(struct space *space, const struct plan_options *options, const struct printing *printing,
+               struct error *err)
+{
+    struct plan_outcome outcome;
+    int code = EXIT_OK;
+
+    if (plan_remove_summary(options->folder, err))
+        return EXIT_UNEXPECTED;
+    if (plan_search(space, options, &outcome, err)) {
+        plan_release(&outcome);
+        return EXIT_UNEXPECTED;
+    }
+    if (outcome.located.count ? print_rows(space, options, &outcome, printing, err) :
+        print_none(space, options, &outcome, printing, err))
+        code = EXIT_UNEXPECTED;
+    if (code == EXIT_OK)
+        code = outcome.interrupted ? EXIT_INTERRUPTED : outcome.status == PLAN_NONE_FEASIBLE ? EXIT_INFEASIBLE :
+               outcome.counts.failed || outcome.verified.failed ? EXIT_SOME_FAILED : EXIT_OK;
+    plan_release(&outcome);
+    return code;
+}
+
+/* The framework of --emit. */
+static int emitted_parse(const struct command *command, const char *name, const struct emitted **emitted)
+{
+    *emitted = NULL;
+    for (size_t i = 0; name && emitted_at(i); i++)
+        if (!strcmp(emitted_at(i)->name, name))
+            *emitted = emitted_at(i);
+    return !name || *emitted ? ARGS_DONE : usage_error(command, "--emit: unknown framework '%s'; expected megatron, "
+                                                       "torchtitan, deepspeed or bridge", name);
+}
+
+static int plan_main(const struct command *command, int argc, char **argv)
+{
+    struct arguments arguments;
+    struct plan_options options = {0};
+    struct printing printing;
+    struct anchors anchors;
+    struct space space = {0};
+    struct error err = {0};
+    int code = arguments_parse(command, argc, argv, 1, 1, &arguments), ended = EXIT_OK, rc;
+
+    if (code == ARGS_DONE && ranks_there())
+        return usage_error(command, "mpirun started several of this program, and a plan is one; expected -j, the workers of one "
+                           "machine");
+    if (code == ARGS_DONE && arguments.values[OPT_METHOD])
+        return run_method(command, &arguments, NULL);
+    if (code == ARGS_DONE)
+        code = options_parse(command, &arguments, &options);
+    if (code == ARGS_DONE)
+        code = emitted_parse(command, arguments.values[OPT_EMIT], &printing.emitted);
+    if (code != ARGS_DONE)
+        return code;
+    const struct plan_question question = {arguments.positional[0], arguments.sets, arguments.nsets,
+                                           arguments.values[OPT_GPUS], arguments.values[OPT_OBJECTIVE],
+                                           arguments.values[OPT_LIMITS]};
+    printing.json = arguments.values[OPT_JSON];
+    rc = space_load(&question, &space, &err);
+    if (!rc && search_is_planner(space.asked.method)) {
+        ended = run_method(command, &arguments, &space);
+        space_release(&space);
+        return ended;
+    }
+    if (arguments.values[OPT_MARKDOWN]) {
+        error_release(&err);
+        space_release(&space);
+        return usage_error(command, "--markdown goes with --method");
+    }
+    if (!rc && arguments.values[OPT_ANCHOR]) {
+        rc = anchors_load(&space.sweep.arena, arguments.values[OPT_ANCHOR], options.jobs, &anchors, &err);
+        options.anchors = &anchors;
+    }
+    if (!rc) {
+        take_asked(&space.asked, &options);
+        options.exhaustive |= space_asks_largest(&space);
+        if (!options.folder)
+            options.folder = arena_printf(&space.sweep.arena, "%s.plan", space.sweep.stem);
+        ended = run(&space, &options, &printing, &err);
+    }
+    code = report_as(&err, printing.json);
+    space_release(&space);
+    return code ? code : ended;
+}
+
+const struct command cmd_plan = {
+    .name = "plan",
+    .usage = "SCENARIO [--set PATH=auto|V1,V2,...]... [--gpus LIST|auto] [--objective METRIC,...]\n"
+             "       [--subject-to METRIC=VALUE,...] [-o DIR] [-j N] [--top K] [--verify K] [--time-limit T] [--exhaustive]\n"
+             "       [--retry-failed] [--anchor MINE|SCENARIO=TIME] [--emit megatron|torchtitan|deepspeed|bridge] [--json]\n"
+             "SCENARIO --method NAME|all [--set PATH=VALUE]... [--json | --markdown]",
+    .brief = "Searches for the fastest configurations that fit, and says how sure that is.",
+    .examples = "  dtsim plan llama3-70b.yaml\n"
+                "  dtsim plan llama3-70b.yaml --gpus 64,128,256\n"
+                "  dtsim plan llama3-70b.yaml --set strategy.tensor=auto --set strategy.pipeline=auto --set batch.micro=1,2\n"
+                "  dtsim plan llama3-70b.yaml --objective gpus --subject-to iteration_time_s=12s\n"
+                "  dtsim plan llama3-70b.yaml --emit megatron > args.txt\n"
+                "  dtsim run llama3-70b.plan/rank-01.yaml\n"
+                "  dtsim plan bert.yaml --method piper\n",
+    .options = "  SCENARIO            its values are fixed, but for the axes of its key 'plan' (below); - for standard input\n"
+               "  --set PATH=auto     search this axis: the values follow from the model and the cluster (below)\n"
+               "  --set PATH=V1,V2    search these values of any path; may be repeated. Without any: the axes with * that\n"
+               "                      the scenario does not set\n"
+               "  --gpus LIST         numbers of GPUs (64,128), whole nodes; auto: 1 to 8 nodes, 10, 12, 14, 16, 20, ... up to\n"
+               "                      the cluster's, or to 128; left out: the cluster's\n"
+               "  --objective METRIC,...\n"
+               "                      order by this metric: iteration_time_s, cost (which needs 'price: 2.50 $/h'), mfu, ...;\n"
+               "                      gpus: the fewest that fit; of several metrics their Pareto front. Left out:\n"
+               "                      time, and for several numbers of GPUs the fastest of each\n"
+               "  --subject-to METRIC=VALUE,...\n"
+               "                      leave out what takes more (iteration_time_s=12s, cost=0.5, peak_memory_bytes=70GiB) or,\n"
+               "                      for rates and shares of use, gives less (mfu=0.4)\n"
+               "  -o DIR              where replayed rows and plan.json go, for 'dtsim report DIR', results and plot\n"
+               "                      heat; rank-01.yaml and so on, which 'dtsim run' takes; left out: NAME.plan\n"
+               "  -j N                points at once; left out: one a processor; on one machine\n"
+               "  --top K             configurations to show; left out: 10\n"
+               "  --verify K          run the best K on simgrid too, with all shown rows that tie with them; left out: 3\n"
+               "  --time-limit T      end after this time ('30 s'), --verify included\n"
+               "  --exhaustive        replay all, whatever their bounds\n"
+               "  --retry-failed      replay rows again that ended with an error or a timeout\n"
+               "  --anchor MINE.yaml, --anchor SCENARIO.yaml=TIME\n"
+               "                      correct times by your own runs, as 'dtsim sweep' does; all that fits is replayed\n"
+               "  --emit FRAMEWORK    print the launch of the first row, as 'dtsim emit' does, and the table\n"
+               "                      on stderr\n"
+               "  --json              for programs; its keys: dtsim help result\n"
+               "  --method NAME       the choice of a paper's planner by its own objective, with its time here:\n"
+               "                      pipedream, 2bw, piper, mcmc (FlexFlow), alpa, dapple, varuna, dtsim (the same with\n"
+               "                      this simulator as the objective); all: each. In a file: plan: {method: NAME}\n"
+               "  --markdown          with --method: the table for a document\n"
+               "The scenario may say all of this itself, under 'plan' ('dtsim help plan.top'); options go before it:\n"
+               "  plan: {strategy.tensor: auto, batch.micro: [1, 2], gpus: [64, 128], objective: [iteration_time_s, cost]}\n"
+               "axes that have an auto:\n"
+               "  strategy.tensor*    divisors of a node's GPUs and the attention heads, which fit the key-value heads\n"
+               "  strategy.pipeline*  divisors of the layers; powers of two that leave a stage 4 layers\n"
+               "  strategy.schedule*  schedules of the framework's release ('software:', or what 'dtsim run' assumes);\n"
+               "                      release not known: 1f1b, interleaved\n"
+               "  strategy.chunks     model chunks of a rank: divisors of the layers up to 8, and schedules' own; with these\n"
+               "  batch.micro*        powers of two up to 16 that divide the batch; asked for by name: without this limit;\n"
+               "                      as the only axis: the output names the largest that fits\n"
+               "  memory.recompute*   modes that the framework's release has; else none, selective, full\n"
+               "  strategy.zero       stages that the framework's release has; else 0, 1\n"
+               "  strategy.context    powers of two up to 8\n"
+               "  strategy.expert     divisors of the experts\n"
+               "  strategy.sequence_parallel  false, true\n"
+               "The search drops what is invalid, cannot fit in memory, or has an auto value that the framework's release\n"
+               "lacks ('dtsim help software-file'). It replays the others on engine fast, the lowest bound of the time\n"
+               "first, until no bound is below the time of the last row shown. That proves the order of what was searched:\n"
+               "no other is faster here, unless its replay failed. 'held, not searched' names axes left as they are.\n"
+               "Exit code 5: none is feasible. The same command goes on after an interruption.\n",
+    .accepts = option_names,
+    .naccepts = COUNT(option_names),
+    .main = plan_main,
+};

@@ -1,0 +1,274 @@
+#include <string.h>
+
+#include "base/base.h"
+#include "base/cache.h"
+#include "base/units.h"
+#include "cli/alike_view.h"
+#include "cli/cmd.h"
+#include "cli/kernels_view.h"
+#include "cli/memory_grid.h"
+#include "cli/memory_view.h"
+#include "cli/stages_view.h"
+#include "collective/measure.h"
+#include "config/conf.h"
+#include "config/field.h"
+#include "engine/program_text.h"
+#include "files/json.h"
+#include "hardware/cluster.h"
+#include "lower/lower.h"
+#include "report/caveats.h"
+#include "report/figure.h"
+#include "run/memory_advice.h"
+#include "scenario/scenario.h"
+#include "schedule/schedule.h"
+#include "sweep/sweep.h"
+#include "workload/workload.h"
+
+enum { OPT_FIGURE, OPT_ORDERS, OPT_GRID, OPT_GROUPS, OPT_MEMORY, OPT_PROGRAM, OPT_PLATFORM, OPT_KERNELS, OPT_ALIKE,
+       OPT_AFTER, OPT_JSON };
+static const char *const options[] = {
+    [OPT_FIGURE] = "--figure", [OPT_ORDERS] = "--orders", [OPT_GRID] = "--grid", [OPT_GROUPS] = "--groups",
+    [OPT_MEMORY] = "--memory", [OPT_PROGRAM] = "--program", [OPT_PLATFORM] = "--platform", [OPT_KERNELS] = "--kernels",
+    [OPT_ALIKE] = "--alike", [OPT_AFTER] = "--after=",
+    [OPT_JSON] = "--json",
+};
+
+/* The number of the pass of this name; -1: there is none. */
+static int pass_of(const char *name)
+{
+    for (int pass = 0; lower_pass_names[pass]; pass++)
+        if (!strcmp(name, lower_pass_names[pass]))
+            return pass;
+    return -1;
+}
+
+/* Durations of collectives that are not lowered to messages are measured on the scenario's engine. `after`: the name of
+ * the last pass that is shown, or NULL: the whole program. */
+static int show_program(const struct workload *workload, const char *after, FILE *out, struct error *err)
+{
+    const struct scenario *scenario = workload->scenario;
+    struct lowered lowered = {0};
+    struct measure measure;
+    int rc;
+
+    measure_init(&measure, (enum engine)scenario->simulation.engine, &scenario->cluster);
+    rc = after ? lower_print(workload, (enum lower_pass)pass_of(after), &measure, out, err)
+               : lower(workload, LOWER_ITERATION, &measure, &lowered, err);
+    if (!rc && lowered.alike.folded)
+        fprintf(out, "# one replica stands for all %d, which do the same\n", scenario_replicas(scenario));
+    if (!rc && !after)
+        program_print(&lowered.program, out);
+    lowered_release(&lowered);
+    measure_release(&measure);
+    return rc;
+}
+
+/* Some of it is known only once a shorter pipeline was simulated: so this simulates what a run would. Where that fails,
+ * what is known before is shown. */
+static int show_alike(const struct workload *workload, bool json, struct error *err)
+{
+    const struct scenario *scenario = workload->scenario;
+    struct run run = {0};
+    int rc = simulate(workload, simulate_numbers_of(scenario), &run, err);
+    const struct alike *alike = rc ? &workload->alike : &run.lowered.alike;
+
+    if (json) {
+        json_t *whole = alike_json(alike, scenario);
+
+        json_print(whole, stdout);
+        json_decref(whole);
+    } else
+        alike_print(alike, scenario, stdout);
+    run_release(&run);
+    return rc;
+}
+
+static void print_route(const struct cluster *cluster, const char *what, int src, int dst)
+{
+    struct route route = cluster_route(cluster, src, dst);
+    char name[48], text[48];
+
+    printf("%s, GPU %d to GPU %d:", what, src, dst);
+    for (int i = 0; i < route.count; i++) {
+        cluster_link_name(cluster, route.links[i], name, sizeof name);
+        printf("%s %s", i ? "," : "", name);
+    }
+    printf("; %s", unit_format_short(UNIT_TIME, route.latency, text, sizeof text));
+    printf(", %s\n", unit_format_short(UNIT_BANDWIDTH, route.bandwidth, text, sizeof text));
+}
+
+/* The first of each longer route from GPU 0 to other nodes' first GPUs, past the neighbouring node's. */
+static void print_longer_routes(const struct cluster *cluster)
+{
+    int longest = cluster_route(cluster, 0, cluster_node_gpu(cluster, 1, 0)).count;
+
+    for (int node = 2; node < cluster->nodes; node++) {
+        int gpu = cluster_node_gpu(cluster, node, 0), count = cluster_route(cluster, 0, gpu).count;
+
+        if (count > longest)
+            print_route(cluster, "# farther", 0, gpu);
+        longest = count > longest ? count : longest;
+    }
+}
+
+static void show_platform(const struct cluster *cluster)
+{
+    struct arena arena = {0};
+    int per_node = cluster_node_gpus(cluster, 0), gpus = cluster_gpus(cluster), leaf = cluster_leaf_nodes(cluster);
+
+    if (cluster->ideal) {
+        puts("the ideal cluster: as many GPUs as needed, zero latency, infinite bandwidth");
+        return;
+    }
+    node_print(field_dump(&arena, &cluster_table, cluster), stdout);
+    arena_release(&arena);
+    if (cluster_kinds(cluster) == 1)
+        printf("\n# %d nodes of %d GPUs = %d GPUs; routes:\n", cluster->nodes, per_node, gpus);
+    else
+        printf("\n# %d nodes in %d parts = %d GPUs; routes:\n", cluster->nodes, cluster_given_parts(cluster), gpus);
+    if (per_node > 1)
+        print_route(cluster, "# inside a node", 0, 1);
+    if (cluster->nodes > 1)
+        print_route(cluster, "# between neighbouring nodes", 0, per_node);
+    if (cluster->nodes > leaf && cluster_topology(cluster) == TOPOLOGY_LEAF_SPINE)
+        print_route(cluster, "# between leaves", 0, per_node * leaf);
+    else if (cluster->nodes > 2)
+        print_longer_routes(cluster);
+}
+
+static void show_kernels(const struct workload *workload, bool json)
+{
+    json_t *whole = json ? kernels_json(workload) : NULL;
+
+    if (json)
+        json_print(whole, stdout);
+    else
+        kernels_print(workload, stdout);
+    json_decref(whole);
+}
+
+/* The view that was asked for. */
+static void show(const struct workload *workload, const struct arguments *arguments, struct error *err)
+{
+    bool json = arguments->values[OPT_JSON];
+
+    if (arguments->values[OPT_FIGURE]) {
+        if (!figure_print(workload, stdout, err))
+            printf("stages and %s count from 1, as in papers\n", plan_slices(&workload->plan) > 1 ? "slices" : "micro-batches");
+    } else if (arguments->values[OPT_ORDERS])
+        orders_print(workload, stdout);
+    else if (arguments->values[OPT_GRID])
+        grid_print(workload, stdout, err);
+    else if (arguments->values[OPT_GROUPS])
+        groups_print(workload->scenario, stdout);
+    else if (arguments->values[OPT_MEMORY])
+        memory_show(workload, json, err);
+    else if (arguments->values[OPT_PROGRAM])
+        show_program(workload, arguments->values[OPT_AFTER], stdout, err);
+    else if (arguments->values[OPT_PLATFORM])
+        show_platform(&workload->scenario->cluster);
+    else if (arguments->values[OPT_KERNELS])
+        show_kernels(workload, json);
+    else if (arguments->values[OPT_ALIKE])
+        show_alike(workload, json, err);
+    else
+        stages_show(workload, stdout);
+}
+
+/* The memory of a sweep's points. */
+static int show_memory_grid(const struct arguments *arguments)
+{
+    struct sweep sweep;
+    struct error err = {0};
+    bool json = arguments->values[OPT_JSON];
+    int code, rc = sweep_load(arguments->positional[0], arguments->sets, arguments->nsets, &sweep, &err);
+
+    if (!rc)
+        rc = memory_grid_print(&sweep, json, stdout, &err);
+    code = report_as(&err, rc && json);
+    sweep_release(&sweep);
+    return code;
+}
+
+static int show_main(const struct command *command, int argc, char **argv)
+{
+    struct arguments arguments;
+    struct error err = {0};
+    struct scenario scenario;
+    struct cache cache;
+    struct workload workload = {0};
+    bool grid = false;
+    int code = arguments_parse(command, argc, argv, 1, 1, &arguments), views = 0, rc;
+
+    if (code != ARGS_DONE)
+        return code;
+    for (int i = OPT_FIGURE; i < OPT_AFTER; i++)
+        views += arguments.values[i] != NULL;
+    if (views > 1)
+        return usage_error(command, "expected one of --figure, --orders, --grid, --groups, --memory, --program, "
+                           "--platform, --kernels, --alike");
+    if (arguments.values[OPT_AFTER] && (!arguments.values[OPT_PROGRAM] || pass_of(arguments.values[OPT_AFTER]) < 0))
+        return usage_error(command, "--after goes with --program; expected rows, exchanges, works, updates, hosts, "
+                           "order or durations");
+    if (arguments.values[OPT_JSON] && !arguments.values[OPT_MEMORY] && !arguments.values[OPT_ALIKE] &&
+        !arguments.values[OPT_KERNELS])
+        return usage_error(command, "--json goes with --memory, --kernels or --alike");
+    if (arguments.values[OPT_MEMORY] && !sweep_is(arguments.positional[0], &grid, &err) && grid)
+        return show_memory_grid(&arguments);
+    error_release(&err);         /* the scenario says it again */
+    err = (struct error){0};
+    cache_init(&cache, CACHE_BYTES);
+    rc = scenario_load(arguments.positional[0], arguments.sets, arguments.nsets, &scenario, &err);
+    scenario.arena.cache = &cache;       /* for its variations */
+    if (arguments.values[OPT_ALIKE])
+        scenario_prefer(&scenario, ENGINE_FAST);
+    if (!rc)
+        rc = workload_init_advised(&workload, &scenario, &err);
+    if (!rc)
+        show(&workload, &arguments, &err);
+    if (!rc && (arguments.values[OPT_FIGURE] || arguments.values[OPT_ORDERS] || arguments.values[OPT_GRID]) &&
+        plan_opportunistic(scenario_schedule(&scenario), &scenario.plan))
+        fputs("this is the order computed beforehand; 'dtsim run -o DIR' writes what happened to DIR/spans.tsv\n",
+              stderr);
+    code = report_as(&err, rc && arguments.values[OPT_JSON]);
+    workload_release(&workload);
+    scenario_release(&scenario);
+    cache_release(&cache);
+    return code;
+}
+
+const struct command cmd_show = {
+    .name = "show",
+    .usage = "SCENARIO [--figure | --orders | --grid | --groups | --memory [--json] | --program [--after PASS] | "
+             "--platform | --kernels [--json] | --alike [--json]] [--set PATH=VALUE]...",
+    .brief = "Shows what would run, without simulating the network.",
+    .examples = "  dtsim show scenarios/tour/03-gpipe.yaml --figure\n"
+                "  dtsim show scenario.yaml --groups --set strategy.tensor=4\n"
+                "  dtsim show scenario.yaml --program | less\n",
+    .options = "  (nothing)           what each stage holds and costs\n"
+               "  --figure            the schedule as its paper draws it, in text; it counts from 1\n"
+               "  --orders            what each rank computes, in order, as PyTorch writes it (0F0,0B0)\n"
+               "  --grid              the same in slots of the smallest stage time, on a free network, as CSV\n"
+               "  --groups            which GPUs form which process group\n"
+               "  --memory            what each rank holds at its peak; with 'offload: tensors' also which tensors are\n"
+               "                      kept, recomputed or sent to the host; for a sweep file a table of the peaks of all\n"
+               "                      points (scenarios/sweeps/gpt2-activations.yaml); with --json for programs\n"
+               "  --program           the operations of an iteration, a line each: id, lane (rank.kind), purpose,\n"
+               "                      micro-batch, stage, seconds or bytes, and the ids of the operations that it waits\n"
+               "                      for\n"
+               "  --after PASS        with --program: what a pass found before operations were written: rows, exchanges,\n"
+               "                      works (steps row by row, with the labels that they wait for and give), updates (all\n"
+               "                      steps), hosts (what they keep and update), order (of the steps), durations (of works)\n"
+               "  --platform          the cluster with its links, every default filled in\n"
+               "  --kernels           every GEMM, attention and memory-bound kernel of each stage, with its shape,\n"
+               "                      format, count and time, and the source of the time: measured kernels, similar\n"
+               "                      kernels, or the roofline; with --json for programs\n"
+               "  --alike             which replicas, GPUs and channels the simulation leaves out because others,\n"
+               "                      simulated once, do the same; where nothing is left out, the key that prevents it\n"
+               "                      and what would change that; this needs a whole run, and takes as long; with --json\n"
+               "                      for programs\n"
+               "  --set PATH=VALUE    change the scenario; may be repeated\n",
+    .accepts = options,
+    .naccepts = COUNT(options),
+    .main = show_main,
+};

@@ -1,0 +1,270 @@
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "cli/cmd.h"
+#include "cli/sweep_plan.h"
+#include "report/outcome.h"
+#include "results/results_table.h"
+#include "sweep/sweep.h"
+#include "validate/anchors.h"
+
+enum {
+    OPT_OUT, OPT_JOBS, OPT_SHARD, OPT_DRY_RUN, OPT_RETRY, OPT_FORCE, OPT_FAIL_FAST, OPT_TIMEOUT, OPT_MAX, OPT_ENGINE,
+    OPT_VERIFY, OPT_BUDGET, OPT_ANCHOR,
+};
+static const char *const option_names[] = {
+    [OPT_OUT] = "-o=", [OPT_JOBS] = "-j=", [OPT_SHARD] = "--shard=", [OPT_DRY_RUN] = "--dry-run",
+    [OPT_RETRY] = "--retry-failed", [OPT_FORCE] = "--force", [OPT_FAIL_FAST] = "--fail-fast",
+    [OPT_TIMEOUT] = "--timeout=", [OPT_MAX] = "--max=", [OPT_ENGINE] = "--engine=",
+    [OPT_VERIFY] = "--verify=", [OPT_BUDGET] = BUDGET_OPTION, [OPT_ANCHOR] = "--anchor=",
+};
+
+static double now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+/* Progress on stderr: a line that is written over on a terminal, else a line now and then. */
+struct progress_shown {
+    bool terminal;
+    double begun, said;          /* s */
+    size_t said_done;
+};
+
+static void show_progress(void *context, const struct sweep_state *state)
+{
+    struct progress_shown *progress = context;
+    double time = now(), elapsed = time - progress->begun, rate = (double)(state->done - state->before) / elapsed;
+    size_t more = state->done - progress->said_done;
+    bool due = progress->terminal ? time - progress->said > 0.2 :
+               time - progress->said > 30 || (time - progress->said > 10 && 10 * more >= state->points);
+    double seconds = round((double)(state->points - state->done) / rate);
+    bool tokens = state->best.tokens > 0;
+    char left[48], best[80] = "";
+
+    if (due && state->verify.chosen)
+        fprintf(stderr, "%s%zu of %zu of the best points verified on simgrid%s", progress->terminal ? "\r\033[K" : "",
+                state->verify.done, state->verify.chosen, progress->terminal ? "" : "\n");
+    if (due)
+        progress->said = time;
+    if (!due || state->done == state->points)
+        return;
+    progress->said_done = state->done;
+    if (tokens || state->best.samples > 0)
+        snprintf(best, sizeof best, ", best %.4g %s", tokens ? state->best.tokens : state->best.samples,
+                 tokens ? "tokens/s" : "samples/s");
+    fprintf(stderr, "%s%zu of %zu points, %.3g/s%s, %s left%s", progress->terminal ? "\r\033[K" : "", state->done,
+            state->points, rate, best,
+            rate > 0 ? unit_format_short(UNIT_TIME, seconds, left, sizeof left) : "unknown time",
+            progress->terminal ? "" : "\n");
+    fflush(stderr);
+}
+
+/* "3/8" or, for a job array of Slurm, its variables; left out: the only one. */
+static int shard_parse(const struct command *command, const char *text, struct sweep_options *sweep)
+{
+    const char *id = getenv("SLURM_ARRAY_TASK_ID"), *count = getenv("SLURM_ARRAY_TASK_COUNT");
+    const char *least = getenv("SLURM_ARRAY_TASK_MIN"), *step = getenv("SLURM_ARRAY_TASK_STEP");
+    int end = 0;
+
+    sweep->shard = sweep->shards = 1;
+    if (!text && id && count) {
+        int by = step && atoi(step) > 0 ? atoi(step) : 1;
+
+        sweep->shard = (atoi(id) - (least ? atoi(least) : 0)) / by + 1;
+        sweep->shards = atoi(count);
+    } else if (text && (sscanf(text, "%d/%d%n", &sweep->shard, &sweep->shards, &end) != 2 || text[end])) {
+        return usage_error(command, "--shard: expected I/N such as 1/4, found '%s'", text);
+    }
+    if (sweep->shard >= 1 && sweep->shard <= sweep->shards)
+        return ARGS_DONE;
+    return usage_error(command, "--shard: there is no shard %d of %d; they are numbered from 1", sweep->shard,
+                       sweep->shards);
+}
+
+static int timeout_parse(const struct command *command, const char *text, double *seconds)
+{
+    char why[256], *end;
+
+    *seconds = text ? strtod(text, &end) : 0;
+    if (!text || (end != text && !*end && *seconds > 0 && *seconds < 1e9) ||
+        (!unit_parse(UNIT_TIME, text, seconds, why, sizeof why) && *seconds > 0))
+        return ARGS_DONE;
+    return usage_error(command, "--timeout: expected a time such as '90 s' or '5 min', found '%s'", text);
+}
+
+static int options_parse(const struct command *command, const struct arguments *arguments, struct sweep_options *sweep,
+                         size_t *most)
+{
+    enum engine engine;
+    int code;
+
+    *sweep = (struct sweep_options){
+        .folder = arguments->values[OPT_OUT], .engine = arguments->values[OPT_ENGINE],
+        .retry_failed = arguments->values[OPT_RETRY], .force = arguments->values[OPT_FORCE],
+        .fail_fast = arguments->values[OPT_FAIL_FAST], .ranks = !arguments->values[OPT_SHARD],
+        .bytes = arguments->budget.bytes,
+    };
+    *most = POINTS_MOST;
+    code = jobs_parse(command, arguments->values[OPT_JOBS], &sweep->jobs);
+    if (code == ARGS_DONE)
+        code = shard_parse(command, arguments->values[OPT_SHARD], sweep);
+    if (code == ARGS_DONE)
+        code = timeout_parse(command, arguments->values[OPT_TIMEOUT], &sweep->timeout);
+    if (code == ARGS_DONE && arguments->budget.seconds > 0)
+        code = usage_error(command, "--budget: expected memory such as '4 GiB'; --timeout limits the time of a point");
+    if (code == ARGS_DONE && arguments->values[OPT_MAX])
+        code = count_parse(command, "--max", arguments->values[OPT_MAX], 1000000000, most);
+    if (code == ARGS_DONE && arguments->values[OPT_VERIFY])
+        code = count_parse(command, "--verify", arguments->values[OPT_VERIFY], 1000000, &sweep->verify);
+    if (code == ARGS_DONE && sweep->engine)
+        code = engine_parse(command, sweep->engine, &engine);
+    return code;
+}
+
+static int dry_run(const struct sweep *sweep, const struct selection *selection, const struct sweep_options *options,
+                   struct error *err)
+{
+    sweep_plan_print(&sweep->points, selection);
+    fflush(stdout);
+    sweep_estimate_print(sweep, selection, options, err);
+    return EXIT_OK;
+}
+
+/* How many of the best points have been verified, and which engine will verify them. */
+static void print_verified(const struct sweep_options *options, const struct sweep_state *state)
+{
+    size_t before = state->verify.best - state->verify.chosen, now_done = state->verify.done - state->verify.failed;
+
+    if (options->verify && options->shards > 1)
+        fputs("; the same command without a shard verifies the best of all", stderr);
+    if (state->verify.best)
+        fprintf(stderr, "; of the %zu best %zu verified on simgrid", state->verify.best, now_done);
+    if (state->verify.best && before)
+        fprintf(stderr, ", %zu ran on it before", before);
+    if (state->verify.failed)
+        fprintf(stderr, ", %zu could not be: %s", state->verify.failed, state->verify.why);
+}
+
+/* Runs the points; what they gave goes to stdout, how they ended to stderr. */
+static int run(const struct sweep *sweep, const struct selection *selection, struct sweep_options *options,
+               struct error *err)
+{
+    struct progress_shown progress = {.terminal = isatty(STDERR_FILENO), .begun = now()};
+    struct sweep_state state;
+    struct arena arena = {0};
+    int rc;
+
+    progress.said = progress.begun;
+    if (!options->verify)
+        options->verify = (size_t)sweep->verify;
+    if (!options->folder)
+        options->folder = arena_printf(&arena, "%s.sweep", sweep->stem);
+    rc = sweep_run(sweep, selection, options, show_progress, &progress, &state, err);
+    if (progress.terminal)
+        fputs("\r\033[K", stderr);
+    if (!rc && !state.serves) {
+        if (state.done > 0)
+            rc = results_summary(options->folder, (size_t)sweep->report.top, err);
+        fflush(stdout);
+        text_write(TEXT_LINE, options->folder, stderr);
+        fprintf(stderr, ": %zu of %zu points done", state.done, state.points);
+        for (int status = OUTCOME_OK; status < OUTCOME_COUNT; status++)
+            if (state.rows[status])
+                fprintf(stderr, ", %zu %s", state.rows[status], outcome_names[status]);
+        if (state.before)
+            fprintf(stderr, "; %zu of them were there before", state.before);
+        if (state.alike)
+            fprintf(stderr, "; %zu are the same scenario as another point", state.alike);
+        print_verified(options, &state);
+        fputs(state.interrupted ? "; interrupted: the same command goes on\n" : "\n", stderr);
+    }
+    arena_release(&arena);
+    if (rc || state.interrupted)
+        return rc ? rc : EXIT_INTERRUPTED;
+    return state.failed || state.verify.failed ? EXIT_SOME_FAILED : EXIT_OK;
+}
+
+static int sweep_main(const struct command *command, int argc, char **argv)
+{
+    struct arguments arguments;
+    struct sweep_options options;
+    struct selection selection = {0};
+    struct sweep sweep = {0};
+    struct error err = {0};
+    struct anchors anchors;
+    struct arena arena = {0};
+    size_t most;
+    int code = arguments_parse(command, argc, argv, 1, 1, &arguments);
+    int ended = EXIT_OK, rc;
+
+    if (code == ARGS_DONE)
+        code = options_parse(command, &arguments, &options, &most);
+    if (code != ARGS_DONE)
+        return code;
+    rc = sweep_load(arguments.positional[0], arguments.sets, arguments.nsets, &sweep, &err) ||
+         points_select(&sweep.points, most, &selection, &err) ? -1 : 0;
+    if (!rc && arguments.values[OPT_ANCHOR]) {
+        rc = anchors_load(&arena, arguments.values[OPT_ANCHOR], options.jobs, &anchors, &err);
+        options.anchors = &anchors;
+    }
+    if (!rc)
+        ended = arguments.values[OPT_DRY_RUN] ? dry_run(&sweep, &selection, &options, &err)
+                                              : run(&sweep, &selection, &options, &err);
+    selection_release(&selection);
+    code = report(&err);
+    sweep_release(&sweep);
+    arena_release(&arena);
+    return code ? code : ended;
+}
+
+const struct command cmd_sweep = {
+    .name = "sweep",
+    .usage = "SWEEP|SCENARIO [--set PATH=V1,V2,...]... [-o DIR] [-j N] [--dry-run] [--shard I/N] [--engine ENGINE]\n"
+             "       [--timeout T] [--budget MEMORY] [--max N] [--verify K] [--retry-failed] [--force] [--fail-fast]\n"
+             "       [--anchor MINE|SCENARIO=TIME]",
+    .brief = "Simulates many scenarios in worker processes and keeps a row of each.",
+    .examples = "  dtsim sweep sweep.yaml --dry-run\n"
+                "  dtsim sweep sweep.yaml -o llama.sweep -j 8\n"
+                "  dtsim sweep scenario.yaml --set strategy.tensor=1,2,4,8 --set 'strategy.pipeline={pow2: [1, 16]}'\n"
+                "  dtsim sweep sweep.yaml -o llama.sweep --shard 3/16\n"
+                "  mpirun -n 64 dtsim sweep sweep.yaml -o llama.sweep\n",
+    .options = "  SWEEP               a file with 'base' and 'sweep' (dtsim help sweep-file), or - for standard\n"
+               "                      input; a scenario is a sweep of one point\n"
+               "  --set PATH=VALUES   a further path with its values, or others for a path of the grid; may be\n"
+               "                      repeated\n"
+               "  -o DIR              where rows are kept (JSON Lines); left out: NAME.sweep, after the file\n"
+               "  -j N                points simulated at once; left out: one a processor; under mpirun (Open MPI),\n"
+               "                      unless --shard is given: one less than its processes, of which the first writes\n"
+               "  --dry-run           print how many points there are, the first ones and an estimate of time\n"
+               "  --shard I/N         every N-th point from the I-th on (from 1), for N machines with one DIR; left\n"
+               "                      out: as the variables of a Slurm job array say\n"
+               "  --engine ENGINE     simgrid, fast or ideal, whatever the scenarios say (if they say nothing: fast)\n"
+               "  --timeout T         end a point after this time ('90 s'); its row says how far it came; left out:\n"
+               "                      never\n"
+               "  --budget MEMORY     end a point before its process needs more ('4 GiB'), as --timeout does\n"
+               "  --max N             refuse more points than this; left out: 100000\n"
+               "  --verify K          simulate the best K points by the first objective on simgrid too, with all points\n"
+               "                      that cannot be told apart from them, for verified_iteration_time_s\n"
+               "  --anchor MINE.yaml  correct the times of all points by your own measured runs of their software, GPU and\n"
+               "                      model, as 'dtsim run' does; the row of a point that none is like says why.\n"
+               "                      Rows with other anchors are other rows: give each its own DIR\n"
+               "  --retry-failed      run points again that ended with an error, a crash or the timeout\n"
+               "  --force             run all points again\n"
+               "  --fail-fast         stop at the first such failure\n"
+               "A point that has a row already is skipped: the same command goes on after an interruption, and after a\n"
+               "change of the sweep it runs the new points. Ctrl-C waits for running points, a second one kills them.\n"
+               "Points that are impossible (memory, degrees that do not divide, values that exclude each other) get a row\n"
+               "'infeasible' with the rule that forbids them. The exit code is 3 if a point ended with an error, a crash\n"
+               "or the timeout.\n",
+    .accepts = option_names,
+    .naccepts = COUNT(option_names),
+    .main = sweep_main,
+};

@@ -1,0 +1,178 @@
+/* A platform file of SimGrid's, read by SimGrid. */
+#include "modules/simgrid_reader.h"
+
+#include "process/child.h"
+
+#include <simgrid/actor.h>
+#include <simgrid/engine.h>
+#include <simgrid/host.h>
+#include <simgrid/link.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include <xbt/dynar.h>
+
+#include "base/base.h"
+
+/* SimGrid calls functions without an argument of their own. */
+static struct reading {
+    struct file_tables *tables;
+    sg_host_t *gpus;                 /* by number */
+} reading;
+
+/* A few lines may ask for hosts without end (a cluster's `radical`): beside what this process holds, SimGrid gets memory
+ * for a thousand hosts, and for some routes in each kB of the file. */
+static void limit(double size)
+{
+    static const struct rlimit seconds = {120, 120};
+    unsigned long long held = 0;
+    struct rlimit bytes;
+    FILE *file = fopen("/proc/self/statm", "r");
+
+    setrlimit(RLIMIT_CPU, &seconds);
+    if (file && fscanf(file, "%*s %*s %*s %*s %*s %llu", &held) == 1 && !ADDRESS_SANITIZER) {
+        bytes.rlim_cur = bytes.rlim_max = held * (unsigned long long)sysconf(_SC_PAGESIZE) + (256ull << 20) +
+                                          (unsigned long long)(32 * size);
+        setrlimit(RLIMIT_DATA, &bytes);
+    }
+    if (file)
+        fclose(file);
+}
+
+static void add_name(struct file_names *names, const char *name)
+{
+    if (names->count < FILE_NAMES)
+        snprintf(names->names[names->count], sizeof names->names[0], "%s", name);
+    names->count++;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* All hosts that are no GPU of the cluster, by name: SimGrid returns them in the order of a hash table. */
+static void name_extra(struct file_tables *tables)
+{
+    size_t count = sg_host_count(), extra = 0;
+    sg_host_t *hosts = sg_host_list();
+    const char **names = xcalloc(count + 1, sizeof *names);
+
+    for (size_t i = 0; i < count; i++)
+        if (!sg_host_get_data(hosts[i]))
+            names[extra++] = sg_host_get_name(hosts[i]);
+    array_sort(names, extra, sizeof *names, by_name);
+    for (size_t i = 0; i < extra; i++)
+        add_name(&tables->extra, names[i]);
+    free(names);
+    free(hosts);
+}
+
+static void find_gpus(struct file_tables *tables)
+{
+    const struct hosts *hosts = &tables->hosts;
+    int gpu = 0;
+
+    reading.gpus = xcalloc((size_t)hosts->first[hosts->nodes] + 1, sizeof *reading.gpus);
+    for (int node = 0; node < hosts->nodes; node++)
+        for (int k = 0; k < hosts->first[node + 1] - hosts->first[node]; k++, gpu++) {
+            char name[40];
+
+            snprintf(name, sizeof name, "host-%d.gpu-%d", node, k);
+            reading.gpus[gpu] = sg_host_by_name(name);
+            if (reading.gpus[gpu])
+                sg_host_set_data(reading.gpus[gpu], &reading.gpus[gpu]);
+            else
+                add_name(&tables->missing, name);
+        }
+    name_extra(tables);
+}
+
+_Noreturn static void give_up(const char *what, const char *name)
+{
+    fprintf(stderr, "%s '%.60s'", what, name);
+    exit(EXIT_FAILURE);
+}
+
+/* The number of a link, from 0 in the order in which routes cross them. */
+static uint32_t number_of(struct file_tables *tables, sg_link_t link)
+{
+    const char *name = sg_link_get_name(link);
+    struct file_link *own;
+
+    if (sg_link_get_data(link))
+        return (uint32_t)((struct file_link *)sg_link_get_data(link) - tables->link);
+    if (!sg_link_is_shared(link))
+        give_up("a message between nodes crosses a link that no two messages share (FATPIPE); expected SHARED or "
+                "SPLITDUPLEX, as engines here share each link:", name);
+    if (strlen(name) >= sizeof own->name)
+        give_up("expected names of links of at most 39 characters, found", name);
+    if (tables->links == FILE_LINKS_MAX)
+        give_up("messages between nodes cross too many links; the first of those beyond 131072 is", name);
+    own = &tables->link[tables->links++];
+    snprintf(own->name, sizeof own->name, "%s", name);
+    own->bandwidth = sg_link_get_bandwidth(link);
+    own->latency = sg_link_get_latency(link);
+    sg_link_set_data(link, own);
+    return (uint32_t)(own - tables->link);
+}
+
+static size_t read_route(struct file_tables *tables, int src, int dst, size_t at)
+{
+    xbt_dynar_t links = xbt_dynar_new(sizeof(sg_link_t), NULL);
+    unsigned long count;
+
+    sg_host_get_route(reading.gpus[src], reading.gpus[dst], links);
+    count = xbt_dynar_length(links);
+    if (count > WAY_MAX)
+        give_up("a message crosses more than 60 links, from", sg_host_get_name(reading.gpus[src]));
+    for (unsigned long i = 0; i < count; i++)
+        tables->crossed[at++] = number_of(tables, *(sg_link_t *)xbt_dynar_get_ptr(links, i));
+    xbt_dynar_free(&links);
+    return at;
+}
+
+/* Runs as an actor, because SimGrid completes the routes when the simulation starts. */
+static void read_routes(int argc, char **argv)
+{
+    struct file_tables *tables = reading.tables;
+    const struct hosts *hosts = &tables->hosts;
+    int gpus = hosts->first[hosts->nodes], node = 0;
+    size_t at = 0, pair = 0;
+
+    (void)argc, (void)argv;
+    for (int src = 0; src < gpus; src++) {
+        while (hosts->first[node + 1] <= src)
+            node++;
+        for (int dst = 0; dst < gpus; dst++) {
+            tables->begins[pair++] = (uint32_t)at;
+            if (dst < hosts->first[node] || dst >= hosts->first[node + 1])
+                at = read_route(tables, src, dst, at);
+        }
+    }
+    tables->begins[pair] = (uint32_t)at;
+    child_done();
+}
+
+void simgrid_read_file(struct file_tables *tables)
+{
+    const char *const options[] = {"dtsim", "--log=root.thresh:error", "--log=no_loc", "--cfg=contexts/stack-size:1024",
+                                   ADDRESS_SANITIZER ? "--cfg=contexts/factory:thread" : "--cfg=contexts/factory:raw",
+                                   "--cfg=debug/verbose-exit:0", NULL};
+    char *argv[COUNT(options)];
+    int argc = (int)COUNT(options) - 1;
+
+    for (size_t i = 0; i < COUNT(options); i++)
+        argv[i] = options[i] ? xstrdup(options[i]) : NULL;
+    limit(tables->size);
+    simgrid_init(&argc, argv);
+    simgrid_load_platform(tables->path);
+    reading.tables = tables;
+    find_gpus(tables);
+    if (tables->missing.count)
+        child_done();
+    sg_actor_create("reader", reading.gpus[0], read_routes, 0, NULL);
+    simgrid_run();
+    BUG("SimGrid ended before the routes were read");
+}

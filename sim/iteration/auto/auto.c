@@ -1,0 +1,77 @@
+/* Settings that are found by simulating: on which part of the cluster each pipeline rank is (parts.c), what each replica
+ * gets of a micro-batch (shares.c), and which layers each stage has (split.c). */
+#include "auto/auto.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "alike/alike.h"
+#include "auto/auto_internal.h"
+#include "base/base.h"
+#include "collective/measure.h"
+#include "engine/program.h"
+#include "engine/replay.h"
+#include "lower/lower.h"
+#include "lower/window.h"
+#include "scenario/scenario.h"
+#include "schedule/schedule.h"
+#include "stage/memory.h"
+#include "workload/workload.h"
+
+/* How the scenario's iteration ends, with layers planned for all the memory that there is. */
+static struct lowered_end lowered_end(const struct scenario *scenario, double *works)
+{
+    struct workload workload = {0};
+    struct error found = {0};
+    struct lowered_end end = {INFINITY, INFINITY};
+
+    if (!auto_time(&workload, scenario, &found) && !workload_order(&workload, &found)) {
+        alike_make(workload.scenario, workload.stages, &workload.alike);
+        end = workload_end(&workload, works);
+    }
+    workload_release(&workload);
+    error_release(&found);
+    return end;
+}
+
+/* Begins the workload, and settles all but the plans of its layers. `layers`: of each virtual stage, or NULL. */
+static int settle_places(struct workload *workload, const struct scenario *scenario, const int **layers,
+                         struct error *err)
+{
+    *layers = NULL;
+    workload_begin(workload, scenario);
+    if (scenario->parallelism.stages_on == STAGES_ON_AUTO && !scenario->layout.gpus &&
+        !(workload->scenario = auto_parts(&workload->arena, scenario, lowered_end, err)))
+        return -1;
+    if (list_is_auto(&scenario->batch.shares) &&
+        !(workload->scenario = auto_shares(&workload->arena, workload->scenario, lowered_end, err)))
+        return -1;
+    if (list_is_auto(&scenario->parallelism.split) &&
+        !(*layers = auto_split(&workload->arena, workload->scenario, lowered_end, err)))
+        return -1;
+    return 0;
+}
+
+int auto_time(struct workload *workload, const struct scenario *scenario, struct error *err)
+{
+    const int *layers;
+
+    return settle_places(workload, scenario, &layers, err) || workload_time(workload, layers, err) ? -1 : 0;
+}
+
+int workload_init(struct workload *workload, const struct scenario *scenario, struct error *err)
+{
+    const int *layers;
+
+    if (settle_places(workload, scenario, &layers, err))
+        return -1;
+    if (scenario_plans_memory(workload->scenario)) {
+        workload->scenario = auto_memory(&workload->arena, workload->scenario, layers);
+        workload->plan = workload->scenario->plan;
+    }
+    if (workload_time(workload, layers, err) || workload_order(workload, err))
+        return -1;
+    alike_make(workload->scenario, workload->stages, &workload->alike);
+    return 0;
+}

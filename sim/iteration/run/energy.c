@@ -1,0 +1,86 @@
+#include "run/energy.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/base.h"
+#include "hardware/cluster.h"
+#include "layout/layout.h"
+#include "scenario/scenario.h"
+
+static double power_of(const struct gpu_power *power, struct occupation occupation)
+{
+    return power->idle + occupation.compute * (power->compute - power->idle) +
+           occupation.communication * (power->communication - power->idle);
+}
+
+static const struct energy_spec *energy_spec_of(const struct scenario *scenario)
+{
+    return scenario->train ? scenario->train->energy : NULL;
+}
+
+/* W of one GPU of a kind of node. */
+static double gpu_power(const struct scenario *scenario, int kind, struct occupation occupation)
+{
+    const struct energy_spec *spec = energy_spec_of(scenario);
+    const struct gpu_power *power = spec ? spec->gpu : NULL;
+    int gpu = cluster_kind_gpu(&scenario->cluster, kind);
+
+    if (!power && cluster_gpu_name(&scenario->cluster, gpu))
+        power = cluster_sheet(&scenario->cluster, gpu)->power;
+    return power ? power_of(power, occupation) : NAN;
+}
+
+/* W of a node besides its GPUs. */
+static double host_power(const struct scenario *scenario)
+{
+    const struct energy_spec *spec = energy_spec_of(scenario);
+
+    return spec && spec->gpu ? spec->host : 0;
+}
+
+/* The mean of the kinds, by their seats; NaN where one of them is not known. */
+double energy_power(const struct scenario *scenario, int gpus, int nodes, struct occupation occupation)
+{
+    double mean = 0, seats = 0;
+
+    for (int kind = 0; kind < cluster_kinds(&scenario->cluster); kind++) {
+        double own = layout_kind_seats(&scenario->layout, kind);
+
+        seats += own;
+        mean += own > 0 ? (gpu_power(scenario, kind, occupation) - mean) * (own / seats) : 0;
+    }
+    return gpus * mean + nodes * host_power(scenario);
+}
+
+double energy_ranks_power(const struct scenario *scenario, const struct occupation *ranks, int count)
+{
+    int stages = scenario->parallelism.pipeline;
+    double sum = 0;
+
+    for (int r = 0; r < count; r++)
+        for (int t = 0; t < scenario_tensor(scenario, r % stages) && scenario_has_rank(scenario, r); t++)
+            sum += gpu_power(scenario, scenario_seat(scenario, t, r / stages, r % stages).kind, ranks[r]);
+    return sum * scenario_replicas(scenario) * stages / count + energy_nodes(scenario) * host_power(scenario);
+}
+
+double energy_pue(const struct scenario *scenario)
+{
+    return energy_spec_of(scenario) ? energy_spec_of(scenario)->pue : 1;
+}
+
+int energy_nodes(const struct scenario *scenario)
+{
+    const struct cluster *cluster = &scenario->cluster;
+    bool *has = xcalloc((size_t)cluster->nodes + 1, sizeof *has);
+    int nodes = 0;
+
+    for (int i = 0; i < scenario_gpus(scenario); i++) {
+        int node = cluster_node_of(cluster, layout_nth_gpu(&scenario->layout, i));
+
+        nodes += !has[node];
+        has[node] = true;
+    }
+    free(has);
+    return nodes;
+}

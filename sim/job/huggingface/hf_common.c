@@ -1,0 +1,70 @@
+/* What all classes share: keys that mean the same in each, and how values are read and put. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "config/conf.h"
+#include "huggingface/hf_family.h"
+
+/* Keys that mean the same in every class that has them. */
+const struct rule common_rules[] = {
+    {"num_hidden_layers", "layers", NULL}, {"n_layer", "layers", NULL}, {"n_layers", "layers", NULL},
+    {"num_layers", "layers", NULL},
+    {"hidden_size", "hidden", NULL}, {"n_embd", "hidden", NULL}, {"n_embed", "hidden", NULL},
+    {"d_model", "hidden", NULL},
+    {"num_attention_heads", "heads", NULL}, {"n_head", "heads", NULL}, {"n_heads", "heads", NULL},
+    {"num_heads", "heads", NULL}, {"num_key_value_heads", "kv_heads", NULL}, {"head_dim", "head_size", NULL},
+    {"intermediate_size", "ffn", NULL}, {"ffn_dim", "ffn", NULL}, {"ffn_hidden_size", "ffn", NULL},
+    {"n_inner", "ffn", NULL},
+    {"vocab_size", "vocabulary", NULL}, {"tie_word_embeddings", "tied", NULL},
+    {"max_position_embeddings", "sequence", NULL}, {"n_positions", "sequence", NULL},
+    {"max_seq_len", "sequence", NULL}, {"seq_length", "sequence", NULL},
+    {"attention_dropout", "attention_dropout", NULL}, {"attn_pdrop", "attention_dropout", NULL},
+    {"attention_probs_dropout_prob", "attention_dropout", NULL},
+    {"resid_pdrop", "dropout", NULL}, {"resid_dropout", "dropout", NULL}, {"residual_dropout", "dropout", NULL},
+    {"hidden_dropout", "dropout", NULL}, {"hidden_dropout_prob", "dropout", NULL},
+    {"attention_bias", "qkv_bias projection_bias", NULL}, {"mlp_bias", "bias", NULL},
+    {"use_bias", "qkv_bias projection_bias bias", NULL}, {"alibi", "alibi", NULL},
+    {"kv_lora_rank", "kv_rank", NULL}, {"q_lora_rank", "q_rank", NULL}, {"qk_nope_head_dim", "head_size", NULL},
+    {"qk_rope_head_dim", "rope_head_size", NULL}, {"v_head_dim", "value_head_size", NULL},
+    {"num_experts", "experts", NULL}, {"num_local_experts", "experts", NULL}, {"n_routed_experts", "experts", NULL},
+    {"moe_num_experts", "experts", NULL},
+    {"num_experts_per_tok", "experts_per_token", NULL}, {"moe_topk", "experts_per_token", NULL},
+    {"moe_k", "experts_per_token", NULL}, {"moe_intermediate_size", "expert_ffn", NULL},
+    {"n_shared_experts", "shared_experts", NULL}, {"moe_num_shared_experts", "shared_experts", NULL},
+    {"shared_expert_intermediate_size", "shared_ffn", NULL}, {"swiglu_limit", "swiglu_limit", NULL},
+    {NULL, NULL, NULL},
+};
+
+int hf_number(const struct hf_reading *reading, const char *key, int otherwise)
+{
+    const struct node *value = node_get(reading->config, key);
+    char *end;
+    long number;
+
+    if (!value || value->kind != NODE_SCALAR || value->quoted)
+        return otherwise;
+    number = strtol(value->text, &end, 10);
+    return *end || end == value->text || labs(number) > 1 << 28 ? otherwise : (int)number;
+}
+
+bool hf_true(const struct hf_reading *reading, const char *key)
+{
+    const struct node *value = node_get(reading->config, key);
+
+    return value && value->kind == NODE_SCALAR && !value->quoted && !strcmp(value->text, "true");
+}
+
+/* Values that nobody wrote stand where the configuration begins. */
+void hf_put(struct hf_reading *reading, const char *to, const char *value)
+{
+    struct node *node = node_scalar(reading->arena, value, false);
+
+    node->loc = reading->file->loc;
+    node_put(reading->arena, reading->shape, to, node);
+}
+
+void hf_put_number(struct hf_reading *reading, const char *to, double value)
+{
+    hf_put(reading, to, arena_printf(reading->arena, "%.0f", value));
+}

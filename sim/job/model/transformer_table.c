@@ -1,0 +1,357 @@
+/* The keys of a transformer's shape, the defaults that depend on other keys, and checks that values fit together. */
+#include "model/transformer.h"
+
+#include <stddef.h>
+
+#include "base/base.h"
+#include "config/field.h"
+
+const char *const norm_names[] = ENUM_NAMES(NORMS);
+const char *const mlp_names[] = ENUM_NAMES(MLPS);
+static const char *const qk_norm_names[] = ENUM_NAMES(QK_NORMS);
+const char *const head_names[] = ENUM_NAMES(HEADS);
+const char *const rotary_names[] = ENUM_NAMES(ROTARIES);
+const char *const routed_rows_names[] = ENUM_NAMES(ROUTED_ROWS);
+const char *const router_names[] = ENUM_NAMES(ROUTERS);
+
+enum { MAX_LAYERS = 100000, MAX_WIDTH = 1 << 24, MAX_SEQUENCE = 1 << 28 };
+
+static const struct field transformer_fields[] = {
+    {KEY(transformer, layers), .also = "num_layers num_hidden_layers n_layer",
+     .kind = FIELD_INT, .brief = "number of blocks", .required = true, .min = 1,
+     .max = MAX_LAYERS},
+    {KEY(transformer, hidden), .also = "hidden_size d_model n_embd",
+     .kind = FIELD_INT, .brief = "width of the hidden states", .required = true, .min = 1,
+     .max = MAX_WIDTH / 4},
+    {KEY(transformer, heads), .also = "num_attention_heads n_head num_heads",
+     .kind = FIELD_INT, .brief = "number of attention heads", .required = true, .min = 1,
+     .max = MAX_WIDTH},
+    {KEY(transformer, kv_heads), .also = "num_key_value_heads num_query_groups",
+     .kind = FIELD_INT, .brief = "number of heads of keys and values; left out: as heads",
+     .min = 1, .max = MAX_WIDTH},
+    {KEY(transformer, head_size), .kind = FIELD_INT, .brief = "width of a head; left out: hidden / heads", .min = 1,
+     .max = MAX_WIDTH},
+    {KEY(transformer, ffn), .also = "intermediate_size ffn_hidden_size",
+     .kind = FIELD_INT, .brief = "width inside the MLP; left out: 4 x hidden", .min = 1,
+     .max = MAX_WIDTH},
+    {KEY(transformer, sequence), .also = "seq seq_length sequence_length seqlen",
+     .kind = FIELD_INT, .brief = "tokens per sample", .required = true, .min = 1,
+     .max = MAX_SEQUENCE},
+    {KEY(transformer, vocabulary), .also = "vocab vocab_size",
+     .kind = FIELD_INT, .required = true, .min = 1, .max = MAX_SEQUENCE,
+     .brief = "number of tokens in the vocabulary; if the tensor degree does not divide it, and with fused_kernels in "
+              "the output layer's GEMM, it is padded to a multiple of 128 x tensor, as in Megatron-LM"},
+    {KEY(transformer, positions), .kind = FIELD_INT,
+     .brief = "number of learned position embeddings; 0: rotary positions; left out: as sequence", .min = 0,
+     .max = MAX_SEQUENCE},
+    {KEY(transformer, token_types), .kind = FIELD_INT, .brief = "number of learned segment embeddings (BERT)",
+     .fallback = "0", .min = 0, .max = MAX_WIDTH},
+    {KEY(transformer, embedding_size), .kind = FIELD_INT, .min = 1, .max = MAX_WIDTH / 4,
+     .brief = "width of the embedding's rows, where a GEMM brings them to hidden and another one back before the "
+              "output layer (OPT's word_embed_proj_dim); left out: hidden"},
+    {KEY(transformer, norm), .kind = FIELD_CHOICE, .brief = "kind of normalisation", .fallback = "layernorm",
+     .choices = norm_names},
+    {KEY(transformer, norm_bias), .kind = FIELD_BOOL,
+     .brief = "norms have a bias and a weight; left out: true for layernorm"},
+    {KEY(transformer, post_norms), .kind = FIELD_BOOL, .fallback = "false",
+     .brief = "a block has a further norm after the attention and one after the MLP (Gemma 2 and 3, GLM 4); they count "
+              "as parameters alone"},
+    {KEY(transformer, qk_norm), .kind = FIELD_CHOICE, .fallback = "none", .choices = qk_norm_names,
+     .choice_briefs = NAMES("they have none", "each head alone, with one weight for all heads (Qwen3, Gemma 3)",
+                            "all heads of a token together (OLMo 2, MiniMax M2)"),
+     .brief = "the norm of queries and keys"},
+    {KEY(transformer, parallel), .kind = FIELD_BOOL, .fallback = "false",
+     .brief = "attention and MLP read the same norm's output, so that a block has one norm (GPT-J, Falcon, Phi, "
+              "Cohere)"},
+    {KEY(transformer, mlp), .kind = FIELD_CHOICE, .brief = "kind of MLP: gelu and squared-relu have two GEMMs, swiglu three",
+     .fallback = "gelu", .choices = mlp_names},
+    {KEY(transformer, swiglu_limit), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 0, .max = 1e6, .fallback = "0",
+     .brief = "SwiGLU's inputs are clamped to this number (GPT OSS: 7); 0: they are not"},
+    {KEY(transformer, qkv_bias), .kind = FIELD_BOOL, .brief = "queries, keys and values have biases",
+     .fallback = "true"},
+    {KEY(transformer, bias), .kind = FIELD_BOOL, .brief = "the projection and the MLP have biases", .fallback = "true"},
+    {KEY(transformer, projection_bias), .kind = FIELD_BOOL,
+     .brief = "the projection after the attention has a bias; left out: as bias"},
+    {KEY(transformer, head_bias), .kind = FIELD_BOOL, .fallback = "false",
+     .brief = "the output layer of a language model has a bias"},
+    {KEY(transformer, alibi), .kind = FIELD_BOOL, .fallback = "false",
+     .brief = "scores get a bias that falls with the distance (ALiBi: BLOOM, MPT), and there are no rotary positions; "
+              "goes with positions: 0"},
+    {KEY(transformer, tied), .kind = FIELD_BOOL, .brief = "the output layer shares the embedding's weights",
+     .fallback = "true"},
+    {KEY(transformer, final_norm), .kind = FIELD_BOOL, .brief = "a norm after the last block", .fallback = "true"},
+    {KEY(transformer, embedding_norm), .kind = FIELD_BOOL, .brief = "a norm after the embeddings (BERT)",
+     .fallback = "false"},
+    {KEY(transformer, causal), .kind = FIELD_BOOL, .fallback = "true",
+     .brief = "the model is a decoder: fused attention and softmax skip the scores above the diagonal, GEMMs "
+              "compute them; FLOPs include them"},
+    {KEY(transformer, window), .kind = FIELD_INT, .min = 0, .max = MAX_SEQUENCE, .fallback = "0",
+     .brief = "keys that a query sees at most, its own included (sliding windows); fused attention skips all others; "
+              "0: all up to its own position"},
+    {KEY(transformer, chunked), .kind = FIELD_BOOL, .fallback = "false",
+     .brief = "with window: a sample is cut into chunks of this many tokens, and a query sees no key before its own "
+              "chunk (Llama 4)"},
+    {KEY(transformer, full_every), .kind = FIELD_INT, .min = 0, .max = MAX_LAYERS, .fallback = "0",
+     .brief = "with window: block i, counted from 0, has none if this number divides i + 1 (GPT OSS, Gemma 2: 2; Gemma "
+              "3: 6); 0: all blocks have it"},
+    {KEY(transformer, full_blocks), .kind = FIELD_INTS, .min = 0, .max = MAX_LAYERS, .may_be_empty = true,
+     .brief = "with window, instead of full_every: the blocks, counted from 0, that have none"},
+    {KEY(transformer, head), .kind = FIELD_CHOICE, .brief = "the output layer after the last block",
+     .fallback = "language-model", .choices = head_names},
+    {KEY(transformer, dropout), .kind = FIELD_QUANTITY, .brief = "dropout probability; 0: no masks are kept",
+     .fallback = "0.1", .unit = UNIT_NUMBER, .min = 0, .max = 0.99},
+    {KEY(transformer, attention_dropout), .kind = FIELD_QUANTITY,
+     .brief = "dropout probability of the attention probabilities; left out: as dropout", .unit = UNIT_NUMBER,
+     .min = 0, .max = 0.99},
+    {KEY(transformer, flash_attention), .kind = FIELD_BOOL, .brief = "fused attention, which does not store the scores",
+     .fallback = "false"},
+    {KEY(transformer, fused_qkv), .kind = FIELD_BOOL,
+     .brief = "one GEMM computes queries, keys and values; false: one GEMM for each", .fallback = "true"},
+    {KEY(transformer, gathered_qkv), .kind = FIELD_BOOL, .fallback = "false",
+     .brief = "a tensor degree may be a multiple of kv_heads: each GPU computes its share of the columns of queries, keys "
+              "and values, the group gathers all of them, and GPUs that share a head of keys and values each attend with "
+              "it (Megatron Core since December 2025); needs fused_qkv; false: such degrees are refused"},
+    {KEY(transformer, fused_gate), .kind = FIELD_BOOL,
+     .brief = "one GEMM computes both inputs of SwiGLU; false: one GEMM for each; left out: as fused_qkv"},
+    {KEY(transformer, fused_gelu), .kind = FIELD_BOOL, .fallback = "true",
+     .brief = "GELU is one kernel, of PyTorch's or of TorchScript's; false: its formula with tanh takes a kernel for "
+              "each operation (a TorchScript function that is not fused)"},
+    {KEY(transformer, fused_kernels), .kind = FIELD_BOOL, .fallback = "true",
+     .brief = "scale and mask are part of the softmax, dropout is part of the residual sum, and RMSNorm, SwiGLU and "
+              "rotation are one kernel each, as in Megatron-LM; false: one kernel per operation, and copies of "
+              "queries, keys and values, as in plain PyTorch"},
+    {KEY(transformer, rotary), .kind = FIELD_CHOICE, .choices = rotary_names,
+     .choice_briefs = NAMES("one kernel reads and writes them",
+                            "as complex numbers in fp32, in three kernels (Meta's Llama)",
+                            "in the format of activations, with halves swapped, in five kernels (Transformers)",
+                            "by matrices of 2 x 2 in fp32, in four kernels (IBM's foundation-model-stack)"),
+     .brief = "how queries and keys are turned to rotary positions; left out: fused, or complex if fused_kernels is "
+              "false"},
+    {KEY(transformer, repeated_groups), .kind = FIELD_BOOL,
+     .brief = "with kv_heads: keys and values are copied for each head that reads them, before attention (Llama's "
+              "repeat_kv), and a context group exchanges the copies; left out: true if fused_kernels is false"},
+    {KEY(transformer, multiplied_mask), .kind = FIELD_BOOL, .fallback = "false",
+     .brief = "where the softmax is not fused: a causal mask is multiplied, and what it hides moved below zero, in two "
+              "kernels (Megatron-LM of 2019); false: one kernel"},
+    {KEY(transformer, scores_in_place), .kind = FIELD_BOOL, .fallback = "false",
+     .brief = "with fused_kernels: false: torch.baddbmm multiplies heads where they lie and scales scores, and the mask is "
+              "written into its result, so that autograd copies the gradient of scores five times (Megatron-LM since "
+              "2020); false: copies of heads, and a kernel that scales"},
+    {KEY(transformer, softmax_in_fours), .kind = FIELD_BOOL, .fallback = "false",
+     .brief = "the softmax is fused only in half precision and if micro-batch x heads of a GPU is a multiple of 4, else "
+              "it is PyTorch's in fp32, as in Megatron-LM without flash attention"},
+    {KEY(transformer, fused_norm), .kind = FIELD_BOOL,
+     .brief = "RMSNorm is one kernel, whatever fused_kernels is (Apex, Triton); left out: as fused_kernels"},
+    {KEY(transformer, widened_norms), .kind = FIELD_BOOL, .fallback = "false",
+     .brief = "where a norm is one kernel: another one converts its input to fp32 before it, and its input's gradient "
+              "back"},
+    {KEY(transformer, fused_experts), .kind = FIELD_BOOL, .fallback = "true",
+     .brief = "one kernel computes the GEMMs of all experts of a GPU, and one casts their rows; false: each expert "
+              "has kernels of its own, which the host launches one by one (Transformer Engine's GroupedLinear)"},
+    {KEY(transformer, router), .kind = FIELD_CHOICE, .fallback = "fused", .choices = router_names,
+     .choice_briefs = NAMES("a kernel each way (Megatron Core's --moe-router-fusion)",
+                            "PyTorch's operators, a kernel each, on indices of experts (Megatron Core of 2024)",
+                            "the same on masks of tokens x experts (Megatron Core of 2025 without the fusion)"),
+     .brief = "how each token's experts are chosen, with the loss that balances them and the counts of their tokens"},
+    {KEY(transformer, routed_rows), .kind = FIELD_CHOICE, .fallback = "copies", .choices = routed_rows_names,
+     .choice_briefs = NAMES("kernels that copy each row once each way, and weight it on its way",
+                            "index_select and scatter_add, which compute an address for each value (Megatron Core "
+                            "without --moe-permute-fusion)",
+                            "PyTorch's operators, a kernel each: gather, padding, index, weights in fp32, scatter_add "
+                            "(torchtitan of 2025)"),
+     .brief = "how rows go into the order of their experts, and their results back; dispatchers that send a token once "
+              "copy"},
+    {KEY(transformer, fused_clamp), .kind = FIELD_BOOL,
+     .brief = "SwiGLU's kernel clamps its inputs, and the GEMMs of experts add their biases (Transformer Engine's "
+              "op fuser); false: separate kernels do; left out: true if fused_kernels and fused_experts are"},
+    {KEY(transformer, fused_bias), .kind = FIELD_BOOL,
+     .brief = "GEMMs add their biases (PyTorch since 1.12, Transformer Engine, flash-attn); false: separate kernels "
+              "do (PyTorch before 1.12, Megatron-LM's layers); left out: true if fused_kernels is false"},
+    {KEY(transformer, kv_rank), .kind = FIELD_INT, .min = 1, .max = MAX_WIDTH,
+     .brief = "latent attention (without biases of its inputs): width of the compressed keys and values; left out: "
+              "attention is not latent"},
+    {KEY(transformer, q_rank), .kind = FIELD_INT, .min = 1, .max = MAX_WIDTH,
+     .brief = "latent attention: width of the compressed queries; left out: queries are not compressed"},
+    {KEY(transformer, rope_head_size), .kind = FIELD_INT, .min = 0, .max = MAX_WIDTH,
+     .brief = "latent attention: width of the rotated part that queries and keys have in addition to head_size"},
+    {KEY(transformer, value_head_size), .kind = FIELD_INT, .min = 1, .max = MAX_WIDTH,
+     .brief = "latent attention: width of a head's values; left out: as head_size"},
+    {KEY(transformer, experts), .kind = FIELD_INT, .min = 1, .max = MAX_LAYERS,
+     .brief = "number of experts that replace the MLP, together with a router; left out: none"},
+    {KEY(transformer, experts_per_token), .kind = FIELD_INT, .min = 1, .max = MAX_LAYERS,
+     .brief = "number of experts to which the router sends each token"},
+    {KEY(transformer, expert_ffn), .kind = FIELD_INT, .brief = "width inside one expert; left out: as ffn", .min = 1,
+     .max = MAX_WIDTH},
+    {KEY(transformer, expert_skew), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 0, .max = 4,
+     .brief = "how unevenly tokens choose experts: the i-th busiest expert's share is proportional to i^-expert_skew; "
+              "left out or 0: evenly. Of the GPUs that divide the experts the busiest sets the pace: where 64 divide 256 "
+              "experts, with 0.3 it gets 1.73 times the mean"},
+    {KEY(transformer, shared_experts), .kind = FIELD_INT,
+     .brief = "number of further experts, through which every token goes", .min = 0, .max = MAX_LAYERS},
+    {KEY(transformer, shared_ffn), .kind = FIELD_INT, .min = 1, .max = MAX_WIDTH,
+     .brief = "width inside all shared experts together; left out: shared_experts x expert_ffn"},
+    {KEY(transformer, shared_gate), .kind = FIELD_BOOL,
+     .brief = "each token's result of the shared experts is multiplied by a gate (Qwen2 MoE); left out: false"},
+    {KEY(transformer, dense_layers), .kind = FIELD_INT,
+     .brief = "number of first blocks that have an MLP instead of experts", .min = 0, .max = MAX_LAYERS},
+    {KEY(transformer, moe_every), .kind = FIELD_INT, .min = 1, .max = MAX_LAYERS,
+     .brief = "block i, counted from 0, has experts if this number divides i; left out: 1"},
+    {KEY(transformer, expert_blocks), .kind = FIELD_INTS, .min = 0, .max = MAX_LAYERS,
+     .brief = "instead of dense_layers and moe_every: the blocks, counted from 0, that have experts"},
+    {KEY(transformer, mtp), .also = "mtp_num_layers num_nextn_predict_layers", .kind = FIELD_INT, .min = 0, .max = 16,
+     .fallback = "0",
+     .brief = "modules of multi-token prediction (DeepSeek-V3: 1): each has a block like the last, a GEMM of 2 hidden x "
+              "hidden before it and the output layer once more, all on the last stage, as in Megatron Core"},
+};
+
+#define DELEGATED \
+             "flash_attention fused_qkv fused_gate fused_gelu fused_kernels rotary repeated_groups multiplied_mask " \
+             "scores_in_place gathered_qkv softmax_in_fours fused_norm widened_norms fused_experts router routed_rows fused_clamp " \
+             "fused_bias"
+
+const struct table transformer_table = {
+    TABLE("transformer", "the shape of a transformer; the defaults are GPT's", transformer, transformer_fields),
+    .delegated = DELEGATED,
+};
+
+const struct table transformer_change_table = {
+    TABLE("with", "keys that replace values of the preset or of config.json", transformer, transformer_fields),
+    .partial = true, .delegated = DELEGATED,
+};
+
+static struct loc loc_of(const struct transformer *shape, const char *key)
+{
+    return field_loc(&transformer_table, shape, key);
+}
+
+static bool given(const struct transformer *shape, const char *key)
+{
+    return field_given(&transformer_table, shape, key);
+}
+
+/* Keys that have no effect without another key. */
+static void check_companions(const struct transformer *shape, struct error *err)
+{
+    static const struct { const char *key, *needs; } companions[] = {
+        {"q_rank", "kv_rank"}, {"rope_head_size", "kv_rank"}, {"value_head_size", "kv_rank"},
+        {"experts_per_token", "experts"}, {"expert_ffn", "experts"}, {"expert_skew", "experts"},
+        {"shared_experts", "experts"}, {"shared_ffn", "shared_experts"}, {"shared_gate", "shared_experts"},
+        {"dense_layers", "experts"}, {"moe_every", "experts"}, {"expert_blocks", "experts"},
+        {"full_every", "window"}, {"full_blocks", "window"}, {"chunked", "window"},
+    };
+    static const struct { const char *key, *other; } alternatives[] = {
+        {"full_blocks", "full_every"}, {"expert_blocks", "dense_layers"}, {"expert_blocks", "moe_every"},
+    };
+
+    for (size_t i = 0; i < COUNT(companions); i++)
+        if (given(shape, companions[i].key) && !given(shape, companions[i].needs))
+            error_clash(err, loc_of(shape, companions[i].key),
+                        "transformer: %s goes with '%s', which is missing", companions[i].key, companions[i].needs);
+    for (size_t i = 0; i < COUNT(alternatives); i++)
+        if (given(shape, alternatives[i].key) && given(shape, alternatives[i].other))
+            error_add(err, EXIT_INPUT, loc_of(shape, alternatives[i].other), "transformer: %s and %s say the same; "
+                      "expected one of them", alternatives[i].key, alternatives[i].other);
+    if (shape->alibi && shape->positions > 0)
+        error_clash(err, loc_of(shape, "alibi"), "transformer: alibi: goes with 'positions: 0', found %d "
+                    "learned positions", shape->positions);
+    if (shape->qk_norm && shape->kv_rank)
+        error_clash(err, loc_of(shape, "qk_norm"), "transformer: qk_norm: does not go with latent attention, "
+                    "whose latent vectors have norms; leave it out");
+    if (shape->parallel && shape->post_norms)
+        error_clash(err, loc_of(shape, "post_norms"), "transformer: post_norms: does not go with parallel");
+    if (shape->window > 0 && !shape->causal)
+        error_clash(err, loc_of(shape, "window"), "transformer: window: goes with a decoder, whose queries "
+                    "see earlier keys; expected 'causal: true', or no window");
+    if (shape->kv_rank && !shape->fused_qkv && !field_supplied(&transformer_table, shape, "fused_qkv"))
+        error_clash(err, loc_of(shape, "fused_qkv"), "software: fused_qkv: has no effect here: latent "
+                    "attention has GEMMs of its own for queries, keys and values; leave it out");
+}
+
+static void finish_experts(struct transformer *shape, struct error *err)
+{
+    check_companions(shape, err);
+    if (!given(shape, "value_head_size"))
+        shape->value_head_size = shape->kv_rank ? shape->head_size : 0;
+    if (!shape->experts)
+        return;
+    if (!given(shape, "expert_skew"))
+        shape->expert_skew = 0;
+    if (!shape->experts_per_token)
+        error_add(err, EXIT_INPUT, loc_of(shape, "experts"),
+                  "transformer: missing key 'experts_per_token', which 'experts' needs");
+    else if (shape->experts_per_token > shape->experts)
+        error_clash(err, loc_of(shape, "experts_per_token"),
+                    "transformer: experts_per_token: %d of %d experts; expected at most all of them",
+                    shape->experts_per_token, shape->experts);
+    if (!given(shape, "expert_ffn"))
+        shape->expert_ffn = shape->ffn;
+    if (!given(shape, "moe_every"))
+        shape->moe_every = 1;
+    if (!given(shape, "shared_ffn"))
+        shape->shared_ffn = shape->shared_experts * shape->expert_ffn;
+}
+
+bool transformer_has_experts(const struct transformer *shape, int block)
+{
+    if (shape->expert_blocks.node)
+        return list_has(&shape->expert_blocks, block);
+    return shape->experts > 0 && block >= shape->dense_layers && block % shape->moe_every == 0;
+}
+
+bool transformer_has_window(const struct transformer *shape, int block)
+{
+    if (shape->full_blocks.node)
+        return shape->window > 0 && !list_has(&shape->full_blocks, block);
+    return shape->window > 0 && !(shape->full_every && (block + 1) % shape->full_every == 0);
+}
+
+int transformer_finish(struct transformer *shape, struct error *err)
+{
+    int before = err->count + err->dropped;
+
+    if (!given(shape, "kv_heads"))
+        shape->kv_heads = shape->heads;
+    if (!given(shape, "embedding_size"))
+        shape->embedding_size = shape->hidden;
+    if (!given(shape, "norm_bias"))
+        shape->norm_bias = shape->norm == NORM_LAYERNORM;
+    if (!given(shape, "projection_bias"))
+        shape->projection_bias = shape->bias;
+    if (!given(shape, "ffn"))
+        shape->ffn = 4 * shape->hidden;
+    if (!given(shape, "positions"))
+        shape->positions = shape->sequence;
+    if (!given(shape, "fused_norm"))
+        shape->fused_norm = shape->fused_kernels;
+    if (!given(shape, "fused_gate"))
+        shape->fused_gate = shape->fused_qkv;
+    if (!given(shape, "rotary"))
+        shape->rotary = shape->fused_kernels ? ROTARY_FUSED : ROTARY_COMPLEX;
+    if (!given(shape, "repeated_groups"))
+        shape->repeated_groups = !shape->fused_kernels;
+    if (!given(shape, "fused_clamp"))
+        shape->fused_clamp = shape->fused_kernels && shape->fused_experts;
+    if (!given(shape, "fused_bias"))
+        shape->fused_bias = !shape->fused_kernels;
+    if (!given(shape, "attention_dropout"))
+        shape->attention_dropout = shape->dropout;
+    if (!given(shape, "head_size")) {
+        if (shape->hidden % shape->heads)
+            error_clash(err, loc_of(shape, "heads"),
+                        "transformer: heads: %d does not divide hidden %d; if that is intended, give head_size",
+                        shape->heads, shape->hidden);
+        shape->head_size = shape->hidden / shape->heads;
+    }
+    if (shape->heads % shape->kv_heads)
+        error_clash(err, loc_of(shape, "kv_heads"), "transformer: kv_heads: %d does not divide the %d heads",
+                    shape->kv_heads, shape->heads);
+    if (shape->positions > 0 && shape->sequence > shape->positions)
+        error_clash(err, loc_of(shape, "sequence"),
+                    "transformer: sequence: %d is longer than the %d learned positions", shape->sequence,
+                    shape->positions);
+    if (shape->mtp > 0 && shape->head != HEAD_LANGUAGE_MODEL)
+        error_clash(err, loc_of(shape, "mtp"), "transformer: mtp: goes with 'head: language-model', whose output layer "
+                    "predicts tokens");
+    finish_experts(shape, err);
+    return err->count + err->dropped > before ? -1 : 0;
+}

@@ -1,0 +1,100 @@
+/* How a scenario is resolved and checked, for the files of this folder. */
+#ifndef DTSIM_SCENARIO_INTERNAL_H
+#define DTSIM_SCENARIO_INTERNAL_H
+
+#include "scenario/scenario.h"
+
+/* Where a key of `strategy:` stands. */
+#define STRATEGY_LOC(scenario, key)                                                                                    \
+    node_loc((scenario)->parallelism.node ? (scenario)->parallelism.node : (scenario)->node, key)
+
+/* scenario.c */
+/* Whether each kind of node has a GPU with a name. */
+bool scenario_names_gpus(const struct scenario *scenario);
+/* The costs that were settled, in words of `costs:`; as the scenario says them where nodes are of several kinds. */
+struct costs_spec scenario_resolved_costs(const struct scenario *scenario);
+/* The number of replicas among which ZeRO divides a rank's states: the group size that the scenario gives, else all
+ * `data` replicas. */
+int scenario_rank_shard(const struct parallelism *spec, int data);
+/* A rule of what goes together. All of some are asked, so that a person sees every mistake at once; -1 where one of
+ * them was broken. */
+typedef int scenario_rule(const struct scenario *scenario, struct error *err);
+int scenario_check(const struct scenario *scenario, scenario_rule *const *rules, size_t count, struct error *err);
+
+/* process_group.c */
+/* Sets strategy.ulysses of a hybrid context group, where it was left out. The layout is made. */
+void ulysses_resolve(struct scenario *scenario);
+
+/* parallelism.c */
+/* Makes scenario->layout of the degrees and the placement, and settles the cluster's size if it was left out. */
+int scenario_lay_out(struct scenario *scenario, struct error *err);
+/* The number of replicas: given, or what remains of the cluster; then the layout, stragglers and slow links. */
+int degrees_resolve(struct scenario *scenario, struct error *err);
+/* Checks strategy.placement, and puts context into it where it is left out. */
+int placement_resolve(struct scenario *scenario, struct error *err);
+/* Checks that degrees divide what they have to: the context degree the tokens of a sample (into two pieces a GPU where
+ * the attention is causal: an early and a late one, which balances the work). Else EXIT_INFEASIBLE at the degree. */
+int degrees_check(const struct scenario *scenario, struct error *err);
+/* Checks that the cluster and its communication library have what the ways of exchanging need, and that these agree. */
+int exchanges_check(const struct scenario *scenario, struct error *err);
+/* Whether micro-batches can be cut into slices of their tokens, where the schedule does so. */
+int slices_check(const struct scenario *scenario, struct error *err);
+
+/* Takes the pipeline degree and the layers of stages from strategy.stages, before and after chunks are known. */
+int stages_resolve(struct scenario *scenario, struct error *err);
+int stages_split(struct scenario *scenario, struct error *err);
+/* Takes the degrees of ranks from strategy.stages: strategy.tensor and data where all have the same, else
+ * parallelism.ranks, and the largest. Before the layout is made. */
+int rank_degrees_resolve(struct scenario *scenario, struct error *err);
+/* What does not go with ranks of unequal degrees; and that the degrees divide the samples. */
+int rank_degrees_check(const struct scenario *scenario, struct error *err);
+/* Makes scenario->views. All else is resolved. */
+void rank_views_make(struct scenario *scenario);
+/* Sharers are the ranks of a pipeline that hold the same stage and take turns at the micro-batches (PipeDream's
+ * 1F1B-RR). The ranks of all stages add up to the pipeline's: sets it where it was not given. */
+int sharers_resolve(struct scenario *scenario, struct error *err);
+/* Places the plan's stages, where any is shared: rank by rank, the sharers of a stage in a row. */
+void sharers_place(struct scenario *scenario);
+/* Every rank that shares a stage does as many micro-batches, as all of them sum their gradients at every update. */
+int sharers_check(const struct scenario *scenario, struct error *err);
+
+/* data_parallel.c */
+/* Over how many replicas ZeRO divides: over all, or within groups of that many. The number of replicas is known. */
+int shard_resolve(struct scenario *scenario, struct error *err);
+/* Whether replica 0 alone has the states, and updates. */
+bool scenario_rooted(const struct scenario *scenario);
+/* Refuses what does not go together, at its place, and fills the defaults of compression. The plan is known but for its
+ * micro-batches. */
+int data_parallel_check(struct scenario *scenario, struct error *err);
+
+/* What replicas get of each micro-batch; the model and all policies are known. */
+int shares_resolve(struct scenario *scenario, struct error *err);
+
+/* memory_policy.c: what of `memory:` does not go together, or with the rest. */
+int scenario_check_memory(const struct scenario *scenario, struct error *err);
+/* Why recomputations cannot stop early (early_stop); NULL: they can. */
+const char *memory_early_stop_fault(const struct scenario *scenario);
+/* Where nobody says a precision, weights that config.json has in bf16 train in mixed-bf16, unless the GPU has none; all
+ * others in the default, mixed-fp16. */
+void scenario_settle_precision(struct scenario *scenario);
+/* scenario_table.c */
+extern const struct table batch_table;
+/* These keys belong to the scenario: they say what is exchanged, or how the host was told to launch. A software file
+ * may give them too. */
+#define FILES_MAY_GIVE "data_parallel all_reduce context_attention dispatcher"
+#define FILES_MAY_COST "launch_blocking"
+/* scenario_software.c */
+/* Lays what the scenario itself gives under `software`, as if it stood in the parts that delegate it; refuses it
+ * there. */
+int scenario_lay_own(struct scenario *scenario, struct error *err);
+/* Sets the values of the scenario's software below its own values, except values that change nothing here. */
+int scenario_lay_software(struct scenario *scenario, struct error *err);
+/* Refuses what is said and changes nothing here, and takes back what was supplied and changes nothing. */
+int scenario_settle_idle(struct scenario *scenario, struct error *err);
+/* The dispatcher: as the scenario says; else the software's own, unless the scenario says with the older word that tokens
+ * are dispatched in the other way. */
+int scenario_settle_dispatcher(struct scenario *scenario, struct error *err);
+/* The format of gradients (enum gradients) where the scenario does not say. */
+int memory_default_gradients(const struct scenario *scenario);
+
+#endif

@@ -1,0 +1,280 @@
+/* What a scenario says of its stages: the layers and degrees of each rank, and stages that several ranks share. */
+#include "scenario/scenario_internal.h"
+
+#include <string.h>
+
+#include "base/base.h"
+#include "config/conf.h"
+#include "hardware/cluster.h"
+#include "layout/layout.h"
+#include "layout/stage_spec.h"
+#include "schedule/schedule.h"
+
+int stages_resolve(struct scenario *scenario, struct error *err)
+{
+    struct parallelism *spec = &scenario->parallelism;
+    const struct stage_spec *stages = spec->stages.items;
+    int count = (int)spec->stages.count;
+    bool layers = false;
+
+    if (!count)
+        return 0;
+    for (int p = 0; p < count; p++)
+        layers |= stages[p].layers > 0;
+    for (int p = 0; p < count && layers; p++)
+        if (!stages[p].layers)
+            return error_add(err, EXIT_INPUT, stages[p].node->loc, "strategy: stages: rank %d does not say its 'layers', as "
+                             "others do; expected them in all stages or in none", p);
+    if (layers && spec->split.node)
+        return error_clash(err, spec->split.node->loc, "strategy: split: 'stages' says the layers of each rank; expected "
+                           "either");
+    if (spec->stages_on == STAGES_ON_AUTO && stages_say_parts(&spec->stages))
+        return error_clash(err, STRATEGY_LOC(scenario, "stages_on"), "strategy: stages_on: auto, but 'stages' says on which "
+                           "part each rank is; expected either");
+    if (!node_get(spec->node, "pipeline"))
+        spec->pipeline = count;
+    if (spec->pipeline != count)
+        return error_add(err, EXIT_INFEASIBLE, spec->stages.node->loc, "strategy: stages: %d, but pipeline is %d; expected "
+                         "one for each pipeline rank", count, spec->pipeline);
+    return 0;
+}
+
+/* The layers of a rank are shared evenly by its chunks. */
+int stages_split(struct scenario *scenario, struct error *err)
+{
+    struct parallelism *spec = &scenario->parallelism;
+    const struct stage_spec *stages = spec->stages.items;
+    const struct plan plan = {.stages = spec->pipeline, .chunks = spec->chunks,
+                              .placement = scenario_schedule(scenario)->placement};
+    int count = spec->pipeline * spec->chunks, *split;
+
+    if (!spec->stages.count || !stages[0].layers)
+        return 0;
+    if (plan.placement == PLACEMENT_TABLE)
+        return error_clash(err, spec->stages.node->loc, "strategy: stages: %s says itself which rank holds which stage; "
+                           "expected 'split' for the layers", scenario_schedule(scenario)->name);
+    split = ARENA_ARRAY(&scenario->arena, int, count);
+    for (int p = 0; p < spec->pipeline; p++) {
+        if (stages[p].layers % spec->chunks)
+            return error_add(err, EXIT_INFEASIBLE, stages[p].node->loc, "strategy: stages: layers: %d do not divide among the "
+                             "%d chunks of rank %d; expected a multiple", stages[p].layers, spec->chunks, p);
+        for (int c = 0; c < spec->chunks; c++)
+            split[plan_virtual_stage(&plan, p, c)] = stages[p].layers / spec->chunks;
+    }
+    spec->split = (struct list){.items = split, .count = (size_t)count, .node = spec->stages.node};
+    return 0;
+}
+
+/* A degree of strategy that nothing reads, as all stages say their own, is their largest, as in a resolved scenario. */
+static int check_unread(const struct scenario *scenario, const char *key, int said, int most, struct error *err)
+{
+    if (!node_get(scenario->parallelism.node, key) || said == most)
+        return 0;
+    return error_clash(err, STRATEGY_LOC(scenario, key), "strategy: %s: %d has no effect, as all 'stages' say theirs; expected "
+                       "to leave it out, or %d, the largest of them", key, said, most);
+}
+
+/* Degrees that a stage leaves out are strategy's. Of equal ones nothing is left but these. */
+static int fill_degrees(struct scenario *scenario, struct stage_spec *stages, struct rank_degrees *ranks, struct error *err)
+{
+    struct parallelism *spec = &scenario->parallelism;
+    struct rank_degrees most = {1, 1, 0};
+    double gpus = 0;
+    int room = scenario->cluster.nodes > 0 ? cluster_gpus(&scenario->cluster) : 1048576;
+    bool equal = true, tensors = true, datas = true;
+
+    for (int p = 0; p < spec->pipeline; p++) {
+        tensors &= stages[p].tensor > 0;
+        datas &= stages[p].data > 0;
+    }
+    for (int p = 0; p < spec->pipeline; p++) {
+        struct stage_spec *stage = &stages[p];
+
+        if (!stage->data && !spec->data)
+            return error_add(err, EXIT_INPUT, stage->node->loc, "strategy: stages: rank %d does not say its 'data', and "
+                             "strategy does not either; expected it in all stages, or 'data' in strategy", p);
+        stage->tensor = stage->tensor ? stage->tensor : spec->tensor;
+        stage->data = stage->data ? stage->data : spec->data;
+        ranks[p] = (struct rank_degrees){stage->tensor, stage->data, 0};
+        most.tensor = stage->tensor > most.tensor ? stage->tensor : most.tensor;
+        most.data = stage->data > most.data ? stage->data : most.data;
+        gpus += (double)stage->tensor * stage->data;
+        equal &= stage->tensor == stages[0].tensor && stage->data == stages[0].data;
+    }
+    if ((tensors && check_unread(scenario, "tensor", spec->tensor, most.tensor, err)) ||
+        (datas && check_unread(scenario, "data", spec->data, most.data, err)))
+        return -1;
+    spec->tensor = most.tensor;
+    spec->data = most.data;
+    spec->ranks = equal ? NULL : ranks;
+    if (!equal && (gpus > 1048576 || gpus > room))
+        return error_infeasible(err, ERROR_GPUS, spec->stages.node->loc, "strategy: stages: they need %.0f GPUs (%s), the cluster "
+                                "has %d; expected smaller degrees, fewer stages, or more nodes", gpus, rank_degrees_text(
+                                ranks, spec->pipeline, arena_alloc(&scenario->arena, 240), 240), room);
+    return 0;
+}
+
+int rank_degrees_resolve(struct scenario *scenario, struct error *err)
+{
+    struct parallelism *spec = &scenario->parallelism;
+    struct arena *arena = &scenario->arena;
+    size_t count = spec->stages.count;
+    struct stage_spec *stages;
+
+    if (!stages_say_degrees(&spec->stages))
+        return 0;
+    stages = arena_alloc(arena, count * sizeof *stages);         /* other scenarios may share what was parsed */
+    memcpy(stages, spec->stages.items, count * sizeof *stages);
+    spec->stages.items = stages;
+    return fill_degrees(scenario, stages, ARENA_ARRAY(arena, struct rank_degrees, count), err);
+}
+
+/* What does not go with ranks of unequal degrees; NULL: all does. `data`: in replicas, not in tensor degrees alone. */
+static const char *unequal_fault(const struct scenario *scenario, bool data)
+{
+    const struct parallelism *spec = &scenario->parallelism;
+    const struct schedule *schedule = scenario_schedule(scenario);
+    const int *order = spec->placement.items;
+    bool rooted = scenario_rooted(scenario);
+
+    return spec->expert > 1                     ? "expert: its groups would have other members on each rank"
+           : spec->context > 1                  ? "context: its groups would have other members on each rank"
+           : plan_directions(&scenario->plan) > 1 ? "a bidirectional schedule, two ranks of which hold each stage"
+           : scenario->plan.placement == PLACEMENT_TABLE ? "an order that says itself which rank holds which stage"
+           : schedule->recompute == RECOMPUTE_JUST_IN_TIME || plan_opportunistic(schedule, &scenario->plan)
+               ? "a schedule that recomputes when the next stage is about to be done, or decides at run time"
+           : order[spec->placement.count - 1] != DIMENSION_PIPELINE ? "a placement whose slowest dimension is not pipeline"
+           : spec->one_communicator             ? "one_communicator: sends and receives in turn"
+           : spec->partitioned_outputs          ? "partitioned_outputs: shares of outputs of one size"
+           : spec->stages_on == STAGES_ON_AUTO  ? "stages_on: auto"
+           : list_is_auto(&spec->split)         ? "split: auto, which takes a layer's times to be the same on each rank's GPUs"
+           : !spec->split.count && (spec->balance == BALANCE_TIMES || spec->balance == BALANCE_EXCHANGES)
+               ? "balance: times of layers, which would be those of one rank's degrees"
+           : !data                              ? NULL
+           : rooted                             ? "data_parallel: replica 0 would be of one rank alone"
+           : spec->local_steps > 1              ? "local_steps: replicas do not step by themselves"
+           : spec->shard && spec->shard < scenario_replicas(scenario) ? "shard: groups of one size"
+           : scenario->batch.shares.node        ? "batch.shares: one ratio for all ranks" : NULL;
+}
+
+int rank_degrees_check(const struct scenario *scenario, struct error *err)
+{
+    const struct parallelism *spec = &scenario->parallelism;
+    int samples = scenario_step_samples(scenario), rc = 0;
+    bool data = false;
+
+    for (int p = 1; spec->ranks && p < spec->pipeline; p++)
+        data |= spec->ranks[p].data != spec->ranks[0].data;
+    const char *fault = spec->ranks ? unequal_fault(scenario, data) : NULL;
+
+    if (fault)
+        return error_clash(err, spec->stages.node->loc, "strategy: stages: ranks of unequal %s do not go with %s; expected "
+                           "equal degrees", data ? "degrees" : "tensor degrees", fault);
+    for (int p = 1; spec->ranks && p < spec->pipeline; p++)
+        if (samples % spec->ranks[p].data)
+            rc = error_infeasible(err, ERROR_BATCH, ((const struct stage_spec *)spec->stages.items)[p].node->loc, "strategy: "
+                                  "stages: the %d replicas of rank %d do not divide the %d samples of a micro-batch (micro %d "
+                                  "x data %d of the first rank); expected a divisor, or another micro", spec->ranks[p].data,
+                                  p, samples, scenario->batch.micro, spec->ranks[0].data);
+    return rc;
+}
+
+void rank_views_make(struct scenario *scenario)
+{
+    const struct parallelism *spec = &scenario->parallelism;
+    const struct rank_view **views;
+
+    if (!spec->ranks)
+        return;
+    views = ARENA_ARRAY(&scenario->arena, const struct rank_view *, spec->pipeline);
+    for (int p = 0; p < spec->pipeline; p++) {
+        const struct rank_degrees *own = &spec->ranks[p];
+        struct rank_view *view;
+        struct scenario seen = *scenario;
+
+        for (int q = 0; q < p && !views[p]; q++)
+            views[p] = views[q]->tensor == own->tensor && views[q]->data == own->data ? views[q] : NULL;
+        if (views[p])
+            continue;
+        seen.parallelism.tensor = own->tensor;
+        seen.parallelism.data = own->data;
+        seen.parallelism.shard = scenario_rank_shard(spec, own->data);
+        process_groups_make(&seen);
+        recipe_make(&seen);
+        views[p] = view = ARENA_ARRAY(&scenario->arena, struct rank_view, 1);
+        *view = (struct rank_view){own->tensor, own->data, scenario_step_samples(scenario) / own->data, seen.groups,
+                                   seen.recipe};
+    }
+    scenario->views = views;
+}
+
+static const struct list *stage_sharers(const struct scenario *scenario)
+{
+    const struct schedule *schedule = scenario_schedule(scenario);
+    const struct list *sharers = schedule->sharers ? schedule->sharers(scenario->parallelism.options) : NULL;
+
+    return sharers && sharers->count ? sharers : NULL;
+}
+
+int sharers_resolve(struct scenario *scenario, struct error *err)
+{
+    struct parallelism *spec = &scenario->parallelism;
+    const struct list *sharers = stage_sharers(scenario);
+    long long ranks = 0;
+
+    for (size_t i = 0; sharers && i < sharers->count; i++)
+        ranks += ((const int *)sharers->items)[i];
+    if (!sharers || ranks == spec->pipeline)
+        return 0;
+    if (ranks > 65536 || node_get(spec->node, "pipeline"))
+        return error_add(err, EXIT_INFEASIBLE, sharers->node->loc,
+                         "strategy: stage_replicas: the %zu stages have %lld ranks in all, pipeline is %d; expected "
+                         "the same number, at most 65536 (or leave pipeline out)", sharers->count, ranks,
+                         spec->pipeline);
+    spec->pipeline = (int)ranks;
+    return 0;
+}
+
+void sharers_place(struct scenario *scenario)
+{
+    const struct list *sharers = stage_sharers(scenario);
+    struct arena *arena = &scenario->arena;
+    struct stage_table *table;
+    int *first, *zeros, *stage_of, *ones, rank = 0, ranks = scenario->plan.stages;
+
+    if (!sharers)
+        return;
+    table = ARENA_ARRAY(arena, struct stage_table, 1);
+    first = ARENA_ARRAY(arena, int, sharers->count);
+    zeros = ARENA_ARRAY(arena, int, ranks);
+    stage_of = ARENA_ARRAY(arena, int, ranks);
+    ones = ARENA_ARRAY(arena, int, ranks);
+    for (int s = 0; s < (int)sharers->count; s++) {
+        first[s] = rank;
+        for (int i = 0; i < ((const int *)sharers->items)[s]; i++, rank++) {
+            stage_of[rank] = s;
+            ones[rank] = 1;
+        }
+    }
+    *table = (struct stage_table){
+        .stages = (int)sharers->count, .directions = 1, .rank = first, .chunk = zeros, .stage = stage_of,
+        .direction = zeros, .chunks = ones, .sharers = sharers->items,
+    };
+    scenario->plan.placement = PLACEMENT_TABLE;
+    scenario->plan.table = table;
+}
+
+int sharers_check(const struct scenario *scenario, struct error *err)
+{
+    const struct plan *plan = &scenario->plan;
+    const struct batch *batch = &scenario->batch;
+
+    for (int s = 0; s < plan_virtual_stages(plan); s++)
+        if (plan->micro_batches % plan_sharers(plan, s))
+            return error_infeasible(err, ERROR_BATCH,
+                                    node_loc(batch->node, node_get(batch->node, "global") ? "global" : "micro_batches"),
+                                    "batch: %d micro-batches do not divide among the %d ranks of stage %d; expected a "
+                                    "multiple",
+                                    plan->micro_batches, plan_sharers(plan, s), s);
+    return 0;
+}

@@ -1,0 +1,257 @@
+#include "files/data.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "base/cache.h"
+#include "files/look.h"
+
+enum { ROOTS_MAX = 2 };
+
+/* The folder of the installation to which this program belongs, wherever it has been put: share/dtsim for bin/dtsim. If
+ * there is none, the sources. NULL: an error. */
+static const char *own_root(struct arena *arena, struct error *err)
+{
+    static const char key[] = "root";
+    const char *known = arena->cache ? cache_find(arena->cache, CACHE_ROOT, key, sizeof key) : NULL, *program;
+    enum look found;
+
+    if (known)
+        return known;
+    program = look_program(arena, err);
+    if (!program)
+        return NULL;
+    known = arena_printf(arena, "%s" DTSIM_DATA_FOLDER, program);
+    if (look_at(known, &found, err))
+        return NULL;
+    if (found == LOOK_NOTHING)
+        known = DTSIM_SOURCE_DIR;
+    if (arena->cache)
+        cache_copy(arena->cache, CACHE_ROOT, key, sizeof key, known, strlen(known) + 1);
+    return known;
+}
+
+/* The folders that are searched, in order. The user's own ($DTSIM_DATA) comes first: its files replace files of the
+ * same name. Then comes the folder that was installed with the program, or the sources if it is not installed. */
+static int data_roots(struct arena *arena, const char *roots[ROOTS_MAX], size_t *count, struct error *err)
+{
+    const char *user = getenv("DTSIM_DATA");
+
+    *count = 0;
+    if (user && *user)
+        roots[(*count)++] = user;
+    roots[*count] = own_root(arena, err);
+    return roots[(*count)++] ? 0 : -1;
+}
+
+/* What was found under the key before, where files stay; NULL: nothing. */
+static const char *found_before(const struct arena *arena, enum cache_kind kind, const char *key)
+{
+    return arena->cache && arena->cache->files_stay ? cache_find(arena->cache, kind, key, strlen(key)) : NULL;
+}
+
+static void remember(const struct arena *arena, enum cache_kind kind, const char *key, const char *path)
+{
+    if (path && arena->cache && arena->cache->files_stay)
+        cache_copy(arena->cache, kind, key, strlen(key), path, strlen(path) + 1);
+}
+
+int data_path(struct arena *arena, const char *folder, const char *file, const char **path, struct error *err)
+{
+    const char *key = arena_printf(arena, "%s/%s", folder, file), *roots[ROOTS_MAX];
+    size_t count;
+
+    if ((*path = found_before(arena, CACHE_PATH, key)))
+        return 0;
+    if (data_roots(arena, roots, &count, err))
+        return -1;
+    for (size_t i = 0; i < count && !*path; i++) {
+        const char *candidate = arena_printf(arena, "%s/%s", roots[i], key);
+        enum look found;
+
+        if (look_at(candidate, &found, err))
+            return -1;
+        if (found != LOOK_NOTHING)
+            *path = candidate;
+    }
+    remember(arena, CACHE_PATH, key, *path);
+    return 0;
+}
+
+int data_file(struct arena *arena, const char *folder, const char *name, const char **path, struct error *err)
+{
+    return data_path(arena, folder, arena_printf(arena, "%s.yaml", name), path, err);
+}
+
+static bool ends_in_yaml(const char *text, size_t *stem)
+{
+    size_t length = strlen(text);
+    if (length < 5 || strcmp(text + length - 5, ".yaml") != 0)
+        return false;
+    *stem = length - 5;
+    return true;
+}
+
+static bool is_data(const char *name)
+{
+    size_t stem;
+
+    return name[0] != '.' && ends_in_yaml(name, &stem);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+const char **data_names(struct arena *arena, const char *folder, struct error *err)
+{
+    struct look_names files = {0};
+    const char *roots[ROOTS_MAX], **names = NULL;
+    size_t nroots, count = 0;
+    int rc = data_roots(arena, roots, &nroots, err);
+
+    for (size_t i = 0; i < nroots && !rc; i++)
+        rc = look_into(arena, arena_printf(arena, "%s/%s", roots[i], folder), is_data, &files, err);
+    if (!rc) {
+        names = ARENA_ARRAY(arena, const char *, files.count + 1);
+        for (size_t i = 0; i < files.count; i++)
+            names[i] = data_stem(arena, files.items[i]);
+        array_sort(names, files.count, sizeof *names, compare_names);
+        for (size_t i = 0; i < files.count; i++)
+            if (!count || strcmp(names[count - 1], names[i]))
+                names[count++] = names[i];
+        names[count] = NULL;
+    }
+    free(files.items);
+    return names;
+}
+
+/* Whether the file is one that belongs to the program, or stands in the user's own folder of such files. */
+static bool is_own(struct arena *arena, const char *file, struct error *err)
+{
+    const char *roots[ROOTS_MAX];
+    size_t count, length;
+
+    if (!file || data_roots(arena, roots, &count, err))
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        length = strlen(roots[i]);
+        if (!strncmp(file, roots[i], length) && file[length] == '/')
+            return true;
+    }
+    return false;
+}
+
+const char *data_relative(struct arena *arena, struct loc loc, const char *path, struct error *err)
+{
+    /* A path on the command line ("--set cluster=mine.yaml") is relative to the working directory. */
+    const char *file = loc.file, *slash = file && strncmp(file, "--", 2) != 0 ? strrchr(file, '/') : NULL;
+    char shown[CLIP_SIZE];
+
+    if (arena->cache && arena->cache->names_only && !is_own(arena, file, err)) {
+        error_add(err, EXIT_INPUT, loc, "'%s' is a path, and no file is opened for this scenario; expected a name that "
+                  "'dtsim list' knows, or the content itself", text_clip(path, shown, sizeof shown));
+        return NULL;
+    }
+    while (path[0] == '.' && path[1] == '/')
+        path += 2 + strspn(path + 2, "/");
+    if (path[0] == '/' || !slash)
+        return arena_strdup(arena, path);
+    return arena_printf(arena, "%.*s/%s", (int)(slash - file), file, path);
+}
+
+static const char *name_at(size_t i, const void *context)
+{
+    return ((const char *const *)context)[i];
+}
+
+/* The names of the folder's files, and the name without a file. */
+static const char **known_names(struct arena *arena, const struct data_kind *kind, struct error *err)
+{
+    const char **files = data_names(arena, kind->folder, err);
+    size_t count = 0;
+
+    if (!files || !kind->other)
+        return files;
+    while (files[count])
+        count++;
+    const char **names = ARENA_ARRAY(arena, const char *, count + 2);
+    names[0] = kind->other;
+    for (size_t i = 0; i < count; i++)
+        names[i + 1] = files[i];
+    return names;
+}
+
+static void report_unknown(struct arena *arena, const struct data_kind *kind, const char *text, struct loc loc,
+                           struct error *err)
+{
+    const char **names = known_names(arena, kind, err);
+    const char *meant = names ? nearest(text, name_at, names) : NULL;
+    const char *list = "";
+
+    if (!names)
+        return;
+    if (meant) {
+        error_add(err, EXIT_INPUT, loc, "unknown %s '%s'; did you mean '%s'?", kind->what, text, meant);
+        return;
+    }
+    for (size_t i = 0; names[i]; i++)
+        list = arena_printf(arena, "%s%s%s", list, i ? ", " : "", names[i]);
+    error_add(err, EXIT_INPUT, loc, "unknown %s '%s'; expected a path or one of: %s", kind->what, text,
+              *list ? list : "(no files found; is DTSIM_DATA right?)");
+}
+
+bool data_is_path(const char *text)
+{
+    size_t stem;
+
+    return strchr(text, '/') || ends_in_yaml(text, &stem);
+}
+
+const char *data_absolute(struct arena *arena, const char *path, struct error *err)
+{
+    const char *copy = found_before(arena, CACHE_ABSOLUTE, path);
+    char *real = copy ? NULL : realpath(path, NULL);
+
+    if (copy)
+        return copy;
+    if (!real && errno == ENOMEM)
+        memory_ran_out();
+    if (real || errno == ENOENT || errno == ENOTDIR)
+        copy = arena_strdup(arena, real ? real : path);
+    else
+        error_system(err, (struct loc){.file = path}, "cannot find its absolute path");
+    remember(arena, CACHE_ABSOLUTE, path, real);
+    free(real);
+    return copy;
+}
+
+const char *data_resolve(struct arena *arena, const struct data_kind *kind, const char *text, struct loc loc,
+                         struct error *err)
+{
+    const char *path;
+
+    if (!data_is_path(text)) {
+        if (data_file(arena, kind->folder, text, &path, err))
+            return NULL;
+        if (!path)
+            report_unknown(arena, kind, text, loc, err);
+        return path;
+    }
+    path = data_relative(arena, loc, text, err);
+    if (!path || access(path, R_OK) == 0)
+        return path;
+    error_system(err, loc, "cannot read the %s file '%s'", kind->what, path);
+    return NULL;
+}
+
+const char *data_stem(struct arena *arena, const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
+
+    return arena_strndup(arena, name, dot && dot != name ? (size_t)(dot - name) : strlen(name));
+}

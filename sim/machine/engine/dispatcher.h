@@ -1,0 +1,58 @@
+/* dispatcher: which operations of a program may run, as the ends of others become known. If the duration of an
+ * operation is known in advance (a COMPUTE, a transfer of no bytes), the dispatcher sets its start and end at once,
+ * however far ahead they are. An engine gets each transfer that moves bytes once its start is known, and each choice of
+ * a lane that depends on a transfer which has not ended. */
+#ifndef DTSIM_DISPATCHER_H
+#define DTSIM_DISPATCHER_H
+
+#include "engine/program.h"
+#include "hardware/cluster.h"
+
+/* What a transfer costs alone: latency + bytes on the links / bandwidth. */
+struct transfer_cost {
+    double latency;                  /* s: the route's and the transfer's own delay */
+    double bandwidth;                /* B/s of the route, or as many as the transfer takes at most; INFINITY: it takes no
+                                        time */
+};
+/* The costs of all transfers, by traits; 0 for traits that are not of a transfer. The caller frees the array. */
+struct transfer_cost *transfer_costs(const struct program *program, const struct cluster *cluster);
+
+/* Zero-initialise, dispatcher_init, dispatcher_release. */
+struct dispatcher {
+    const struct program *program;
+    const struct cluster *cluster;
+    struct transfer_cost *costs;     /* by traits */
+    double *start, *end;             /* the timeline's; a start is meaningful once its operation was handed out */
+    size_t left;                     /* operations whose end is not known */
+    double latest;                   /* s: the latest end that is */
+    struct dispatcher_lane *lanes;
+    struct dispatcher_op *ops;       /* an operation */
+    struct turns *turns;             /* a lane; NULL if no lane has choices */
+    uint32_t *turn_ops;              /* the operations of all lanes with choices, lane by lane */
+    struct dispatcher_ids { uint32_t *items; size_t count, capacity; }
+        known,                       /* their ends are new to those who wait for them */
+        woken;                       /* they have waited, and may start */
+    struct dispatcher_ready { uint32_t *items; size_t first, count, capacity; } ready;
+};
+
+/* `start` and `end` have a value an operation. Settles the operations that need no transfer of bytes. */
+void dispatcher_init(struct dispatcher *dispatcher, const struct program *program, const struct cluster *cluster,
+                     double *start, double *end);
+/* Takes the operation that became ready first; false: none is ready. It is a transfer, whose start[] is known and may
+ * be in the future, or a COMPUTE with a choice. For a choice the engine calls dispatcher_choose at
+ * dispatcher_choice_time, after it has called dispatcher_end for all transfers that end before. */
+bool dispatcher_take(struct dispatcher *dispatcher, uint32_t *id);
+/* The transfer ends at `end`, which may be in the future if it is buffered. Settles all operations that need no other
+ * transfer. */
+void dispatcher_end(struct dispatcher *dispatcher, uint32_t id, double end);
+/* The operation will end soon: fetches from memory what dispatcher_end() will need, in steps from 0 on, each a little
+ * after the one before, which it builds on. Nothing but speed depends on it. */
+enum { EXPECT_STEPS = 3 };
+void dispatcher_expect(const struct dispatcher *dispatcher, uint32_t id, int step);
+/* Seconds: a little after the lane came to the choice, so that transfers that end at the same time have ended. */
+double dispatcher_choice_time(const struct dispatcher *dispatcher, uint32_t id);
+void dispatcher_choose(struct dispatcher *dispatcher, uint32_t id);
+size_t dispatcher_ready(const struct dispatcher *dispatcher);
+void dispatcher_release(struct dispatcher *dispatcher);
+
+#endif

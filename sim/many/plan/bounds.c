@@ -1,0 +1,288 @@
+#include "plan/bounds.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "auto/auto.h"
+#include "base/base.h"
+#include "base/cache.h"
+#include "collective/measure.h"
+#include "plan/bound.h"
+#include "process/pool.h"
+#include "report/caveats.h"
+#include "run/memory_advice.h"
+#include "scenario/scenario.h"
+#include "sweep/points.h"
+#include "workload/row_counts.h"
+#include "workload/workload.h"
+
+enum { TOGETHER = 64 };          /* points of a piece of work */
+
+struct bounding {
+    struct space *space;
+    struct bounded *bounds;
+    struct cache cache;
+    struct scenario_common common;
+    size_t next, points;
+    double until;                /* s of the monotonic clock; 0: any time */
+    struct texts { char **items; size_t count, capacity; } held;     /* of a piece: what its points hold, each once */
+};
+
+static void refused(const struct error *err, enum bounded_status status, struct bounded *bounded)
+{
+    const struct error_message *message = &err->messages[0];
+    char *text = xprintf("%s%s%s", status == BOUNDED_BROKEN && message->loc.file ? message->loc.file : "",
+                         status == BOUNDED_BROKEN && message->loc.file ? ": " : "", message->text);
+
+    bounded->status = status;
+    bounded->rule = message->kind;
+    text_clip(text, bounded->reason, sizeof bounded->reason);
+    free(text);
+}
+
+/* The scenario's number of GPUs and of samples as one number, so that points of one size have equal ones. */
+static uint32_t size_of(const struct scenario *scenario)
+{
+    return (uint32_t)scenario_gpus(scenario) * 2654435761u ^ (uint32_t)scenario->batch.global * 40503u ^
+           (uint32_t)scenario->batch.micro_batches * (scenario->batch.global ? 0u : 97u);
+}
+
+/* Refuses values that the framework's release lacks and that nobody asked for. */
+static int check_framework(const struct space *space, const struct scenario *scenario, struct error *err)
+{
+    struct arena arena = {0};
+    struct software_lack lack;
+    int rc = 0;
+
+    if (scenario_in_framework(&arena, scenario, &lack) == SOFTWARE_LACKS &&
+        axes_are_ours(space->axes, space->naxes, lack.why ? lack.condition : lack.path))
+        rc = error_infeasible(err, ERROR_FRAMEWORK, (struct loc){0}, "%s", caveat_framework(&arena, scenario));
+    arena_release(&arena);
+    return rc;
+}
+
+/* The rows and plans of layers. Where layers have no plan for all memory, something else may still fit: auto_memory
+ * knows. */
+static int order_workload(struct workload *workload, const struct scenario *scenario, struct error *err)
+{
+    struct error none = {0};
+    bool planned = scenario_plans_memory(scenario);
+    int rc = workload_order(workload, planned ? &none : err);
+
+    error_release(&none);
+    if (!rc || !planned)
+        return rc;
+    workload_release(workload);
+    return workload_init(workload, scenario, err);
+}
+
+/* A workload whose time is to be bounded, without `alike`. *counts: of its rows, which are not made where many points have
+ * the same. *lacks: B that a GPU surely lacks; where it does, the rest may be left out. Only the rows of an asynchronous
+ * schedule say how many versions of weights its memory holds. */
+static int build_workload(struct workload *workload, const struct scenario *scenario,
+                          const struct row_counts **counts, double *lacks, struct error *err)
+{
+    const struct schedule *schedule = scenario_schedule(scenario);
+
+    if (auto_time(workload, scenario, err))
+        return -1;
+    *counts = schedule->asynchronous || scenario_by_layers(scenario) ? NULL :
+              schedule_counts(&workload->arena, schedule, &workload->plan);
+    *lacks = schedule->asynchronous ? 0 : memory_surely_lacks(workload, *counts);
+    if (*counts || *lacks > 0)
+        return 0;
+    if (order_workload(workload, scenario, err))
+        return -1;
+    *counts = rows_count(&workload->arena, workload->rows, &workload->plan);
+    *lacks = memory_surely_lacks(workload, schedule->asynchronous ? NULL : *counts);
+    return 0;
+}
+
+/* The bound of the time on the engine that replays it. The reference engine would take long to measure exchanges. */
+static double bound_of(const struct workload *workload, const struct row_counts *counts)
+{
+    enum engine engine = (enum engine)workload->scenario->simulation.engine;
+    struct measure measure;
+    double seconds;
+
+    measure_init(&measure, engine, &workload->scenario->cluster);
+    measure.cache = workload->scenario->arena.cache;
+    seconds = workload_bound(workload, counts, engine == ENGINE_SIMGRID ? NULL : &measure);
+    measure_release(&measure);
+    return seconds;
+}
+
+/* Adds the values of the keys that the space holds, as one text. */
+static void note_held(struct bounding *bounding, const struct scenario *scenario)
+{
+    const struct space *space = bounding->space;
+    struct arena arena = {0};
+    const char *text = "";
+
+    if (!space->nheld)
+        return;
+    for (size_t i = 0; i < space->nheld; i++) {
+        const char *value = scenario_value(&arena, scenario, space->held[i].path);
+
+        text = arena_printf(&arena, "%s%s\t", text, value ? value : "");
+    }
+    for (size_t i = 0; i < bounding->held.count; i++)
+        if (!strcmp(bounding->held.items[i], text)) {
+            arena_release(&arena);
+            return;
+        }
+    *GROW(&bounding->held) = xprintf("%s", text);
+    arena_release(&arena);
+}
+
+static void bound_point(struct bounding *bounding, uint64_t number, struct bounded *bounded)
+{
+    const struct points *points = &bounding->space->sweep.points;
+    struct arena arena = {.cache = (struct cache *)&bounding->cache};
+    struct scenario scenario = {0};
+    struct workload workload = {0};
+    const struct row_counts *counts = NULL;
+    struct error found = {0};
+    struct point point;
+    double lacks = 0;
+
+    memset(bounded, 0, sizeof *bounded);
+    if (point_make(points, number, &arena, &point, &found) ||
+        scenario_read_like(&arena, point.root, &bounding->common, points->name, &scenario, &found) ||
+        check_framework(bounding->space, &scenario, &found) ||
+        build_workload(&workload, &scenario, &counts, &lacks, &found)) {
+        refused(&found, found.system ? BOUNDED_BROKEN : found.messages[0].kind == ERROR_MEMORY ? BOUNDED_SHORT :
+                        BOUNDED_REFUSED, bounded);
+        bounded->lacks = INFINITY;
+    } else if (lacks > 0) {
+        *bounded = (struct bounded){.status = BOUNDED_SHORT, .lacks = lacks};
+    } else {
+        scenario_prefer(&scenario, ENGINE_FAST);
+        *bounded = (struct bounded){.status = BOUNDED_OPEN, .seconds = bound_of(&workload, counts),
+                                    .size = size_of(&scenario)};
+    }
+    if (bounded->status == BOUNDED_OPEN || bounded->status == BOUNDED_SHORT)
+        note_held(bounding, &scenario);
+    workload_release(&workload);
+    scenario_release(&scenario);
+    arena_release(&arena);
+    error_release(&found);
+}
+
+static size_t piece_size(const struct bounding *bounding, uint64_t piece)
+{
+    size_t first = (size_t)piece * TOGETHER;
+
+    return first + TOGETHER <= bounding->points ? TOGETHER : bounding->points - first;
+}
+
+static void work(void *context, uint64_t piece, char *note, FILE *reply)
+{
+    struct bounding *bounding = context;
+
+    (void)note;
+    for (size_t i = 0; i < piece_size(bounding, piece); i++) {
+        struct bounded bounded;
+
+        bound_point(bounding, bounding->space->selection.items[(size_t)piece * TOGETHER + i], &bounded);
+        cache_renew(&bounding->cache);
+        fwrite(&bounded, sizeof bounded, 1, reply);
+    }
+    for (size_t i = 0; i < bounding->held.count; i++) {
+        fputs(bounding->held.items[i], reply);
+        putc('\n', reply);
+        free(bounding->held.items[i]);
+    }
+    bounding->held.count = 0;
+}
+
+/* Adds a piece's values, which are in the order of the keys, each behind the one before. */
+static void take_held(struct space *space, const char *text, const char *end)
+{
+    for (size_t i = 0; text < end; i = *text == '\n' ? 0 : i + 1, text += *text == '\n') {
+        struct space_held *held = &space->held[i];
+        size_t length = strcspn(text, "\t"), at = 0;
+
+        while (at < held->found.count && (strncmp(held->found.items[at], text, length) || held->found.items[at][length]))
+            at++;
+        if (at == held->found.count && length)
+            *GROW(&held->found) = arena_strndup(&space->sweep.arena, text, length);
+        text += length + 1;
+    }
+}
+
+/* By number, and words by letter. */
+static int by_value(const void *left, const void *right)
+{
+    const char *a = *(const char *const *)left, *b = *(const char *const *)right;
+    long difference = strtol(a, NULL, 10) - strtol(b, NULL, 10);
+
+    return difference ? (difference > 0) - (difference < 0) : strcmp(a, b);
+}
+
+static bool next(void *context, uint64_t *piece)
+{
+    struct bounding *bounding = context;
+
+    if (bounding->next * TOGETHER >= bounding->points || (bounding->until > 0 && pool_now() > bounding->until))
+        return false;
+    *piece = bounding->next++;
+    return true;
+}
+
+static int done(void *context, uint64_t piece, const char *reply, size_t length, struct error *err)
+{
+    struct bounding *bounding = context;
+    size_t count = piece_size(bounding, piece);
+
+    if (length < count * sizeof(struct bounded))
+        return error_add(err, EXIT_UNEXPECTED, (struct loc){0}, "plan: a worker's reply has %zu bytes, expected %zu",
+                         length, count * sizeof(struct bounded));
+    memcpy(&bounding->bounds[(size_t)piece * TOGETHER], reply, count * sizeof(struct bounded));
+    take_held(bounding->space, reply + count * sizeof(struct bounded), reply + length);
+    for (size_t i = 0; i < count; i++)
+        if (bounding->bounds[(size_t)piece * TOGETHER + i].status == BOUNDED_BROKEN)
+            return error_add(err, EXIT_UNEXPECTED, (struct loc){0}, "plan: %s",
+                             bounding->bounds[(size_t)piece * TOGETHER + i].reason);
+    return 0;
+}
+
+/* Of points that were read when a worker ended nothing is known: they are replayed, each of which has a row of its own. */
+static int lost(void *context, uint64_t piece, enum pool_loss why, const char *note, const struct error *how,
+                struct error *err)
+{
+    struct bounding *bounding = context;
+
+    (void)why;
+    (void)note;
+    (void)how;
+    (void)err;
+    for (size_t i = 0; i < piece_size(bounding, piece); i++)
+        bounding->bounds[(size_t)piece * TOGETHER + i] = (struct bounded){.status = BOUNDED_OPEN};
+    return 0;
+}
+
+int bounds_find(struct space *space, size_t jobs, double until, struct bounded *bounds, bool *interrupted,
+                struct error *err)
+{
+    struct bounding bounding = {.space = space, .bounds = bounds, .points = space->selection.count,
+                                .until = until};
+    size_t pieces = (bounding.points + TOGETHER - 1) / TOGETHER;
+    const struct pool pool = {.jobs = jobs < pieces ? jobs : pieces ? pieces : 1, .what = "the bound",
+                              .context = &bounding, .work = work, .next = next, .done = done, .lost = lost};
+    enum pool_end end;
+
+    memset(bounds, 0, bounding.points * sizeof *bounds);
+    cache_init(&bounding.cache, CACHE_BYTES);
+    bounding.cache.files_stay = true;
+    scenario_common_make(&bounding.common, NULL, space->sweep.points.base);
+    end = pool_run(&pool, err);
+    arena_release(&bounding.common.arena);
+    cache_release(&bounding.cache);
+    free(bounding.held.items);
+    for (size_t i = 0; i < space->nheld; i++)
+        array_sort(space->held[i].found.items, space->held[i].found.count, sizeof *space->held[i].found.items, by_value);
+    *interrupted = end == POOL_INTERRUPTED;
+    return end == POOL_FAILED ? -1 : 0;
+}

@@ -1,0 +1,135 @@
+#include "planners/profiled.h"
+
+#include <math.h>
+
+#include "auto/auto.h"
+#include "base/base.h"
+#include "config/conf.h"
+#include "hardware/cluster.h"
+#include "model/model.h"
+#include "run/run.h"
+#include "scenario/scenario.h"
+#include "stage/memory.h"
+#include "workload/workload.h"
+
+/* s of a work, with what the tensor group exchanges in it: each sum twice passes all but its own part. */
+static double work_seconds(const struct profiled *profiled, const struct stage *stage, const struct stage_times *times,
+                           const struct slice *slice, enum work_kind kind, int tensor)
+{
+    const struct work_counts *counts = &slice->work[kind];
+    double bytes = counts->exchanges[EXCHANGE_TENSOR] * stage->bytes[EXCHANGE_TENSOR] +
+                   counts->exchanges[EXCHANGE_ROWS] * stage->bytes[EXCHANGE_ROWS] +
+                   counts->exchanges[EXCHANGE_QKV] * stage->bytes[EXCHANGE_QKV] / 2;
+    double seconds = slice_times(stage, times, slice)->work[kind].seconds;
+
+    return tensor > 1 ? seconds + 2 * bytes * (tensor - 1) / tensor / profiled_bandwidth(profiled, tensor) : seconds;
+}
+
+static void read_layers(struct profiled *profiled, const struct workload *workload, int tensor)
+{
+    const struct stage *stage = &workload->stages[0];
+    const struct stage_times *times = ordinary_times(workload);
+    struct memory states = memory_states(workload->scenario, workload->stages, 0);
+    struct parameter_bytes bytes = scenario_parameter_bytes(workload->scenario);
+    double all = stage->parameters + stage->frozen, held = memory_total(&states) - states.bytes[MEMORY_CONTEXT];
+    size_t k = profiled->ntensors++;
+
+    profiled->tensors[k] = tensor;
+    profiled->count = stage->nslices;
+    profiled->layers[k] = ARENA_ARRAY(&profiled->arena, struct profiled_layer, stage->nslices);
+    profiled->blocks = 0;
+    profiled->memory = memory_limit(workload->scenario) * (1 - memory_fragmentation(workload->scenario)) -
+                       states.bytes[MEMORY_CONTEXT];
+    for (size_t i = 0; i < stage->nslices; i++) {
+        const struct slice *slice = &stage->slices[stage->nslices - 1 - i];
+
+        profiled->layers[k][i] = (struct profiled_layer){
+            work_seconds(profiled, stage, times, slice, FORWARD, tensor),
+            work_seconds(profiled, stage, times, slice, BACKWARD, tensor),
+            slice->parameters * bytes.sent,
+            all > 0 ? held * (slice->parameters + slice->frozen) / all : 0,
+            slice->activation,
+            slice->input,
+            slice->block,
+        };
+        profiled->blocks += slice->block;
+    }
+}
+
+/* The whole model in one stage on one replica. 1: these degrees cannot be. */
+static int read_degree(struct profiled *profiled, int tensor, struct error *err)
+{
+    const char *const sets[] = {
+        "strategy.pipeline=1",
+        "strategy.data=1",
+        "strategy.schedule=1f1b",
+        "memory.recompute=none",
+        arena_printf(&profiled->arena, "strategy.tensor=%d", tensor),
+        arena_printf(&profiled->arena, "batch={global: %d, micro: %d}", profiled->micro, profiled->micro),
+    };
+    struct scenario varied = {0};
+    struct workload workload = {0};
+    struct error found = {0};
+    int rc = scenario_vary(profiled->scenario, sets, COUNT(sets), &varied, &found) ||
+                     workload_init(&workload, &varied, &found) ?
+                 -1 :
+                 0;
+
+    if (!rc)
+        read_layers(profiled, &workload, tensor);
+    else if (profiled->ntensors && error_exit_code(&found) == EXIT_INFEASIBLE)
+        rc = 1;
+    else
+        for (int i = 0; i < found.count; i++)
+            error_add(err, found.messages[i].code, found.messages[i].loc, "%s", found.messages[i].text);
+    error_release(&found);
+    workload_release(&workload);
+    scenario_release(&varied);
+    return rc;
+}
+
+int profiled_read(const struct scenario *scenario, int micro, struct profiled *profiled, struct error *err)
+{
+    const struct cluster *cluster = &scenario->cluster;
+    int rc = 0;
+
+    if (scenario->layout.mixed)
+        return error_clash(err, node_loc(scenario->node, "cluster"), "the planners of papers know nodes of one kind; this "
+                           "cluster's are of several");
+    *profiled = (struct profiled){
+        .scenario = scenario,
+        .micro = micro,
+        .gpus = cluster_gpus(cluster),
+        .per_node = cluster_node_gpus(cluster, 0),
+    };
+    profiled->arena.cache = scenario->arena.cache;
+    profiled->inside = cluster->ideal ? INFINITY : cluster_node_bandwidth(cluster, 0, LINK_PORT_UP);
+    profiled->between = cluster->ideal ? INFINITY :
+                                         cluster_node_bandwidth(cluster, 0, LINK_NIC_UP) *
+                                             fmin(1, (double)cluster_node_nics(cluster, 0) / profiled->per_node);
+    if (node_get(scenario->parallelism.node, "tensor"))
+        return read_degree(profiled, scenario->parallelism.tensor, err);
+    for (int tensor = 1; !rc && tensor <= profiled->per_node && profiled->ntensors < PIPER_TENSORS; tensor *= 2)
+        rc = read_degree(profiled, tensor, err);
+    return rc < 0 ? -1 : 0;
+}
+
+void profiled_release(struct profiled *profiled)
+{
+    arena_release(&profiled->arena);
+}
+
+bool profiled_divides(const struct profiled *profiled, int data)
+{
+    return data == 1 || (model_has_samples(&profiled->scenario->model) && profiled->micro % data == 0);
+}
+
+double profiled_bandwidth(const struct profiled *profiled, int gpus)
+{
+    return gpus <= profiled->per_node ? profiled->inside : profiled->between;
+}
+
+double profiled_output(const struct profiled *profiled, size_t k, size_t layer)
+{
+    return layer + 1 < profiled->count ? profiled->layers[k][layer + 1].input : 0;
+}

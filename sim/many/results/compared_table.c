@@ -1,0 +1,402 @@
+#include "results/compared.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/decimal.h"
+#include "base/sheet.h"
+#include "base/text.h"
+#include "base/words.h"
+#include "files/json.h"
+#include "report/outcome.h"
+#include "store/tie.h"
+
+/* A column: its key, under which rows have it too, and its place in the table for people, who lack the room for the last
+ * ones first; 0: they do not see it. */
+static const struct column {
+    const char *key;
+    size_t place;
+    bool other_than_one;         /* people see it only where a row has another number than 1 */
+} columns[] = {
+    {"gpus", 1, false},
+    {"samples_per_s", 2, false},
+    {"tokens_per_s", 0, false},
+    {"speedup", 3, false},
+    {"rank", 5, false},
+    {"iteration_time_s", 6, false},
+    {"iteration_time_s_p10", 0, false},
+    {"iteration_time_s_p90", 0, false},
+    {"stated_error_share", 0, false},
+    {"expected_error_share", 0, false},
+    {"expected_ratio_error_share", 0, false},
+    {"expected_ratio_error_share_p90", 0, false},
+    {"bubble_fraction", 9, false},
+    {"utilization", 10, false},
+    {"exposed_communication_s", 11, false},
+    {"mfu", 7, false},
+    {"peak_memory_bytes", 8, false},
+    {"weight_versions", 12, true},
+    {"relative_work", 4, true},
+};
+
+/* The column of that place; NULL: there is none. */
+static const struct column *column_of(size_t place)
+{
+    for (size_t c = 0; c < COUNT(columns); c++)
+        if (columns[c].place == place)
+            return &columns[c];
+    return NULL;
+}
+
+static double metric_of(const json_t *row, const char *key)
+{
+    const json_t *value = json_object_get(json_object_get(row, "metrics"), key);
+
+    return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+/* The row that the others are measured by; NULL: none has a throughput. */
+static const struct compared_row *baseline(const struct compared *compared)
+{
+    for (size_t i = 0; i < compared->rows.count; i++)
+        if (metric_of(compared->rows.items[i].row, "samples_per_s") > 0)
+            return &compared->rows.items[i];
+    return NULL;
+}
+
+/* What forward and backward of a sample take: FLOP of the model's mathematics, or the seconds that the scenario gives. */
+static double work_of(const json_t *row, bool *given)
+{
+    double seconds = metric_of(row, "given_work_s");
+
+    *given = !isnan(seconds);
+    return *given ? seconds : metric_of(row, "model_tflops_per_gpu") * 1e12 * metric_of(row, "gpus") /
+                              metric_of(row, "samples_per_s");
+}
+
+/* A row's work over the first row's; NaN: the two are not in the same unit. */
+static double relative_work(const json_t *row, const json_t *first)
+{
+    bool given, first_given;
+    double ratio = work_of(row, &given) / work_of(first, &first_given);
+
+    return given != first_given ? NAN : fabs(ratio - 1) < ROUNDING ? 1 : ratio;
+}
+
+static double value_of(const struct compared *compared, size_t row, const struct column *column)
+{
+    const struct compared_row *first = baseline(compared);
+    const json_t *of = compared->rows.items[row].row;
+
+    if (!strcmp(column->key, "rank"))
+        return compared->rows.items[row].rank.rank ? (double)compared->rows.items[row].rank.rank : NAN;
+    if (!strcmp(column->key, "relative_work"))
+        return first ? relative_work(of, first->row) : NAN;
+    if (strcmp(column->key, "speedup"))
+        return metric_of(of, column->key);
+    return first ? metric_of(of, "samples_per_s") / metric_of(first->row, "samples_per_s") : NAN;
+}
+
+/* Why a row has no numbers for people; NULL: it has. */
+static const char *refused(const struct compared *compared, size_t row)
+{
+    return json_string_value(json_object_get(compared->rows.items[row].row, "reason"));
+}
+
+/* Whether rows train different models, or parts of them: their speed-ups are not of one work. Vocabularies that are
+ * padded differently are no other work. */
+static bool works_differ(const struct compared *compared)
+{
+    enum { PADDING_PERCENT = 1 };
+    const struct compared_row *first = baseline(compared);
+    bool differ = false;
+
+    for (size_t i = 0; first && i < compared->rows.count; i++) {
+        const json_t *row = compared->rows.items[i].row;
+
+        if (metric_of(row, "samples_per_s") > 0)
+            differ |= !(fabs(relative_work(row, first->row) - 1) < PADDING_PERCENT / 100.0);
+    }
+    return differ;
+}
+
+/* The column's numbers by row; whether people see it. */
+static bool read_column(const struct compared *compared, const struct column *column, double *numbers)
+{
+    size_t known = 0;
+    bool other = false;
+
+    for (size_t i = 0; i < compared->rows.count; i++) {
+        numbers[i] = refused(compared, i) ? NAN : value_of(compared, i, column);
+        known += isnan(numbers[i]) ? 0 : 1;
+        other |= !isnan(numbers[i]) && numbers[i] != 1;
+    }
+    if (!strcmp(column->key, "rank"))        /* among one there is no order */
+        return known > 1;
+    if (!strcmp(column->key, "relative_work"))
+        return works_differ(compared);
+    return known && (!column->other_than_one || other);
+}
+
+static bool has_note(const struct compared_row *row, const char *text)
+{
+    json_t *notes = json_object_get(row->row, "notes"), *note;
+    size_t i;
+
+    json_array_foreach(notes, i, note)
+        if (json_is_string(note) && !strcmp(json_string_value(note), text))
+            return true;
+    return false;
+}
+
+/* The texts that are notes of rows, each once, in the order of rows. Of those that are not about all rows each has a
+ * mark, which stands behind the names of its rows. */
+struct notes { struct note { const char *text; size_t mark; } *items; size_t count, capacity; };
+
+static void notes_read(struct notes *notes, const struct compared *compared)
+{
+    size_t marks = 0;
+
+    for (size_t i = 0; i < compared->rows.count; i++) {
+        json_t *own = json_object_get(compared->rows.items[i].row, "notes"), *note;
+        size_t k;
+
+        json_array_foreach(own, k, note) {
+            const char *text = json_string_value(note);
+            size_t before = 0, rows = 0;
+
+            while (text && before < i && !has_note(&compared->rows.items[before], text))
+                before++;
+            if (!text || before < i)
+                continue;
+            for (size_t r = 0; r < compared->rows.count; r++)
+                rows += has_note(&compared->rows.items[r], text);
+            *GROW(notes) = (struct note){text, rows < compared->rows.count ? ++marks : 0};
+        }
+    }
+}
+
+static char *marked_name(const struct notes *notes, const struct compared_row *row)
+{
+    char *name = xstrdup(row->name);
+    size_t said = 0;
+
+    for (size_t i = 0; i < notes->count; i++)
+        if (notes->items[i].mark && has_note(row, notes->items[i].text)) {
+            char *longer = xprintf("%s%s%zu", name, said++ ? "," : " [", notes->items[i].mark);
+
+            free(name);
+            name = longer;
+        }
+    if (said) {
+        char *longer = xprintf("%s]", name);
+
+        free(name);
+        name = longer;
+    }
+    return name;
+}
+
+/* What a reader should know before believing rows; `line`: before each. */
+static void print_caveats(const struct notes *notes, const char *line, FILE *out)
+{
+    for (size_t i = 0; i < notes->count; i++) {
+        const struct note *note = &notes->items[i];
+        char *words = note->mark ? xprintf("%s[%zu] %s", line, note->mark, note->text) :
+                                   xprintf("%snote: %s", line, note->text);
+
+        sheet_note(words, out);
+        free(words);
+    }
+}
+
+static void add_cells(struct sheet *sheet, const struct compared *compared, const struct notes *notes,
+                      const struct column *const *shown, size_t count, const struct number_style *styles)
+{
+    for (size_t i = 0; i < compared->rows.count; i++) {
+        const json_t *row = compared->rows.items[i].row;
+        const char *reason = refused(compared, i);
+        char *name = marked_name(notes, &compared->rows.items[i]);
+
+        sheet_add(sheet, name);
+        free(name);
+        if (reason) {
+            char *text = xprintf("%s: %s", outcome_names[outcome_of(row)], reason);
+
+            sheet_add_rest(sheet, text);
+            free(text);
+        } else if (!count) {             /* others may have written the result */
+            sheet_add_rest(sheet, "a result without numbers");
+        }
+        for (size_t c = 0; c < count && !reason; c++) {
+            char text[CLIP_SIZE];
+            bool rank = !strcmp(shown[c]->key, "rank");
+
+            sheet_add(sheet, rank ? tie_text(compared->rows.items[i].rank, text, sizeof text) :
+                             number_text(&styles[c], value_of(compared, i, shown[c]), text, sizeof text));
+        }
+    }
+}
+
+/* What runs: of the first row of each scenario; others differ in what their names say. */
+static void print_setups(const struct compared *compared, const char *before, FILE *out)
+{
+    const struct compared_row *rows = compared->rows.items;
+
+    for (size_t i = 0; i < compared->rows.count; i++) {
+        const char *setup = json_string_value(json_object_get(rows[i].row, "setup"));
+        char *words;
+
+        if (!setup || (i > 0 && !strcmp(rows[i].path, rows[i - 1].path)))
+            continue;
+        words = xprintf("%s%s: %s", before, rows[i].name, setup);
+        sheet_note(words, out);
+        free(words);
+    }
+}
+
+static void explain_ranks(const struct compared *compared, const char *before, FILE *out)
+{
+    struct tie_number *numbers = xcalloc(compared->rows.count + 1, sizeof *numbers);
+    char *words;
+    size_t size;
+    FILE *text = text_open(&words, &size);
+
+    for (size_t i = 0; i < compared->rows.count; i++)
+        numbers[i] = compared->rows.items[i].number;
+    fputs(before, text);
+    tie_explain(numbers, compared->rows.count, text);
+    text_close(text, &words);
+    sheet_note(words, out);
+    free(words);
+    free(numbers);
+}
+
+/* `before`: each note. Of one row there is nothing to compare. */
+static void print_notes(const struct compared *compared, bool versions, const char *before, FILE *out)
+{
+    const struct compared_row *first = baseline(compared);
+    size_t ranked = 0;
+    char *words;
+
+    for (size_t i = 0; i < compared->rows.count; i++)
+        ranked += compared->rows.items[i].rank.rank > 0;
+    if (!first)
+        return;
+    fputc('\n', out);
+    words = xprintf("%sspeed-up: samples/s over the samples/s of %s", before,
+                    first == compared->rows.items ? "the first row" : first->name);
+    sheet_note(words, out);
+    free(words);
+    if (works_differ(compared)) {
+        words = xprintf("%swork: rows do unequal work, and their speed-ups compare samples of unequal work; forward and "
+                        "backward of a sample over those of %s, in FLOPs or in seconds that the scenario gives ('-': one "
+                        "is in FLOPs, the other in seconds)", before,
+                        first == compared->rows.items ? "the first row" : first->name);
+        sheet_note(words, out);
+        free(words);
+    }
+    if (versions) {
+        words = xprintf("%sweight versions: where a rank holds several of its weights, the schedule is asynchronous, and "
+                        "iteration is its mean time from optimizer step to optimizer step", before);
+        sheet_note(words, out);
+        free(words);
+    }
+    if (ranked > 1)
+        explain_ranks(compared, before, out);
+}
+
+void compared_print(const struct compared *compared, bool markdown, bool keys, FILE *out)
+{
+    struct sheet sheet = {.left = 1, .needed = 2};
+    const struct column *shown[COUNT(columns)], *column;
+    struct number_style styles[COUNT(columns)];
+    double *numbers = xcalloc(compared->rows.count, sizeof *numbers);
+    struct notes notes = {0};
+    const char *before = markdown ? "- " : "";
+    bool versions = false;
+    size_t count = 0;
+    char unit[32];
+
+    sheet_head(&sheet, "scenario", "");
+    for (size_t place = 1; (column = column_of(place)); place++) {
+        if (!read_column(compared, column, numbers))
+            continue;
+        versions |= !strcmp(column->key, "weight_versions");
+        styles[count] = number_style_of(column->key, numbers, compared->rows.count);
+        shown[count] = column;
+        sheet_head(&sheet, keys ? column->key : words_of(&sheet.arena, column->key),
+                   number_unit(&styles[count], unit, sizeof unit));
+        count++;
+    }
+    if (!count) {                        /* no row has numbers: reasons alone */
+        sheet.left = 2;
+        sheet_head(&sheet, "outcome", "");
+    }
+    notes_read(&notes, compared);
+    add_cells(&sheet, compared, &notes, shown, count, styles);
+    sheet_print(&sheet, markdown, out);
+    print_notes(compared, versions, before, out);
+    print_setups(compared, before, out);
+    print_caveats(&notes, before, out);
+    sheet_release(&sheet);
+    free(notes.items);
+    free(numbers);
+}
+
+static const char *const texts[] = {"status", "engine", "setup", "software", "model", "gpu", "rule", "reason"};
+
+void compared_print_csv(const struct compared *compared, FILE *out)
+{
+    fputs("name", out);
+    for (size_t c = 0; c < COUNT(columns); c++)
+        fprintf(out, ",%s", columns[c].key);
+    for (size_t k = 0; k < COUNT(texts); k++)
+        fprintf(out, ",%s", texts[k]);
+    for (size_t i = 0; i < compared->rows.count; i++) {
+        fputc('\n', out);
+        text_write(TEXT_CSV, compared->rows.items[i].name, out);
+        for (size_t c = 0; c < COUNT(columns); c++) {
+            double value = value_of(compared, i, &columns[c]);
+
+            putc(',', out);
+            if (isfinite(value))
+                decimal_write(value, out);
+        }
+        for (size_t k = 0; k < COUNT(texts); k++) {
+            const char *text = json_string_value(json_object_get(compared->rows.items[i].row, texts[k]));
+
+            fputc(',', out);
+            text_write(TEXT_CSV, text ? text : "", out);
+        }
+    }
+    fputc('\n', out);
+}
+
+json_t *compared_json(const struct compared *compared)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < compared->rows.count; i++) {
+        json_t *json = json_pack("{s:o}", "name", json_words(compared->rows.items[i].name));
+
+        for (size_t c = 0; c < COUNT(columns); c++) {
+            json_t *value = json_object_get(json_object_get(compared->rows.items[i].row, "metrics"), columns[c].key);
+            bool own = !strcmp(columns[c].key, "speedup") || !strcmp(columns[c].key, "relative_work");
+            double ratio = own ? value_of(compared, i, &columns[c]) : NAN;
+            size_t rank = !strcmp(columns[c].key, "rank") ? compared->rows.items[i].rank.rank : 0;
+
+            json_put(json, columns[c].key, isfinite(ratio) ? json_real(ratio) :
+                                rank ? json_integer((json_int_t)rank) : value ? json_incref(value) : json_null());
+        }
+        for (size_t k = 0; k < COUNT(texts); k++) {
+            json_t *text = json_object_get(compared->rows.items[i].row, texts[k]);
+
+            if (text)
+                json_object_set(json, texts[k], text);
+        }
+        json_append(list, json);
+    }
+    return list;
+}

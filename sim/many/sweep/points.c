@@ -1,0 +1,400 @@
+#include "sweep/points.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "base/random.h"
+#include "config/conf.h"
+#include "expression/expression.h"
+#include "scenario/scenario.h"
+
+/* One point while it is looked at: what expressions ask for is found when they ask. */
+struct moment {
+    const struct points *points;
+    struct arena arena;
+    size_t *choice;              /* by zip: which value */
+    const struct included *included;     /* or NULL */
+    struct value *derived;
+    bool *known;                 /* derived values that have been evaluated */
+    struct node *resolved;       /* the scenario with every default, where it was asked for and can be had */
+    bool asked;
+};
+
+static void moment_init(struct moment *moment, const struct points *points)
+{
+    *moment = (struct moment){.points = points};
+    moment->choice = xcalloc(points->zips.count, sizeof *moment->choice);
+    moment->derived = xcalloc(points->nderived, sizeof *moment->derived);
+    moment->known = xcalloc(points->nderived, sizeof *moment->known);
+}
+
+static void moment_release(struct moment *moment)
+{
+    arena_release(&moment->arena);
+    free(moment->choice);
+    free(moment->derived);
+    free(moment->known);
+}
+
+static void moment_set(struct moment *moment, uint64_t number)
+{
+    const struct points *points = moment->points;
+    uint64_t combinations = points_combinations(points);
+
+    if (moment->asked)
+        arena_release(&moment->arena);
+    moment->asked = false;
+    moment->resolved = NULL;
+    if (points->nderived)
+        memset(moment->known, 0, points->nderived * sizeof *moment->known);
+    moment->included = number < combinations ? NULL : &points->included[number - combinations];
+    for (size_t d = points->zips.count; d-- > 0 && !moment->included;) {
+        moment->choice[d] = (size_t)(number % points->zips.items[d].length);
+        number /= points->zips.items[d].length;
+    }
+}
+
+uint64_t points_combinations(const struct points *points)
+{
+    uint64_t count = points->zips.count || !points->nincluded;
+
+    for (size_t d = 0; d < points->zips.count; d++)
+        if (__builtin_mul_overflow(count, (uint64_t)points->zips.items[d].length, &count))
+            return UINT64_MAX;
+    return count;
+}
+
+/* The zip of an axis. */
+static size_t zip_of(const struct points *points, size_t axis)
+{
+    size_t d = 0;
+
+    while (axis >= points->zips.items[d].first + points->zips.items[d].count)
+        d++;
+    return d;
+}
+
+/* The place of the point's value for an axis, in that axis or in what is included; NULL: it has none. */
+static const struct axis *axis_value(const struct moment *moment, size_t a, size_t *choice)
+{
+    const struct axis *axis = &moment->points->axes.items[a];
+
+    if (!moment->included) {
+        *choice = moment->choice[zip_of(moment->points, a)];
+        return axis;
+    }
+    *choice = 0;
+    for (size_t i = 0; i < moment->included->count; i++)
+        if (!strcmp(moment->included->axes[i].name, axis->name))
+            return &moment->included->axes[i];
+    return NULL;
+}
+
+/* What is included says itself what would follow otherwise. */
+static const struct axis *included_derived(const struct moment *moment, size_t d)
+{
+    for (size_t i = 0; moment->included && i < moment->included->count; i++)
+        if (!strcmp(moment->included->axes[i].name, moment->points->derived[d].name))
+            return &moment->included->axes[i];
+    return NULL;
+}
+
+static int derived_value(struct moment *moment, size_t d, struct error *err);
+static int settings_make(struct moment *moment, struct arena *arena, struct point *point, struct error *err);
+
+/* The value at a path of the whole scenario of the point; none where the scenario is refused, as its row will say. */
+static int resolved_value(struct moment *moment, const char *path, struct value *value, struct error *err)
+{
+    struct scenario scenario = {0};
+    struct error found = {0};
+    struct point point;
+    int rc = 0;
+
+    if (!moment->asked) {
+        moment->asked = true;
+        if (!settings_make(moment, &moment->arena, &point, &found)) {
+            if (!scenario_read(&moment->arena, point.root, NULL, 0, moment->points->name, &scenario, &found))
+                moment->resolved = scenario_dump(&scenario.arena, &scenario);
+            moment->arena = scenario.arena;
+        }
+        rc = error_pass_system(&found, err);
+        error_release(&found);
+    }
+    *value = path_value(path, moment->resolved ? node_at(moment->resolved, path) : NULL);
+    return rc;
+}
+
+/* name_value of expressions: axes by number, then derived values, then what they look up. */
+static int value_of(void *context, int name, struct value *value, struct error *err)
+{
+    struct moment *moment = context;
+    const struct points *points = moment->points;
+    size_t i = (size_t)name, choice;
+
+    if (i < points->axes.count) {
+        const char *path = points->axes.items[i].name;
+        const struct axis *axis = axis_value(moment, i, &choice);
+
+        *value = axis && axis->values ? axis->values[choice] : path_value(path, node_at(points->base, path));
+        return 0;
+    }
+    i -= points->axes.count;
+    if (i < points->nderived) {
+        if (derived_value(moment, i, err))
+            return -1;
+        *value = moment->derived[i];
+        return 0;
+    }
+    const struct looked_up *lookup = &points->lookups.items[i - points->nderived];
+
+    if (lookup->resolved)
+        return resolved_value(moment, lookup->path, value, err);
+    *value = lookup->value;
+    return 0;
+}
+
+static const char *name_of(const struct points *points, int name)
+{
+    size_t i = (size_t)name, axes = points->axes.count;
+
+    return i < axes ? points->axes.items[i].name : i - axes < points->nderived ? points->derived[i - axes].name :
+           points->lookups.items[i - axes - points->nderived].path;
+}
+
+/* An expression failed: its message says at which values. */
+static int explain_failure(struct moment *moment, const struct expression *expression, const struct error *found,
+                           struct error *err)
+{
+    const struct points *points = moment->points;
+    const char *at = "";
+    struct arena arena = {0};
+
+    for (int name = 0; name < (int)(points->axes.count + points->nderived); name++) {
+        struct error ignored = {0};
+        struct value value;
+
+        if (!expression_uses(expression, name) || value_of(moment, name, &value, &ignored) ||
+            value.kind == VALUE_NONE || value.kind > VALUE_TEXT) {
+            error_release(&ignored);
+            continue;
+        }
+        at = arena_printf(&arena, "%s%s%s = %s", at, *at ? ", " : "", name_of(points, name),
+                          path_node(&arena, name_of(points, name), &value, (struct loc){0})->text);
+    }
+    for (int i = 0; i < found->count; i++)
+        error_add(err, found->messages[i].code, found->messages[i].loc, "%s%s%s%s", found->messages[i].text,
+                  *at ? " (at " : "", at, *at ? ")" : "");
+    err->system |= found->system;
+    arena_release(&arena);
+    return -1;
+}
+
+static int derived_value(struct moment *moment, size_t d, struct error *err)
+{
+    const struct derived *derived = &moment->points->derived[d];
+    const struct axis *given = included_derived(moment, d);
+    struct error found = {0};
+    int rc = 0;
+
+    if (moment->known[d])
+        return 0;
+    if (given)
+        moment->derived[d] = given->values[0];
+    else if (expression_evaluate(derived->expression, value_of, moment, &moment->derived[d], &found))
+        rc = explain_failure(moment, derived->expression, &found, err);
+    else if (moment->derived[d].kind == VALUE_NONE || moment->derived[d].kind > VALUE_TEXT)
+        rc = error_add(err, EXIT_INPUT, expression_loc(expression_source(derived->expression), 0),
+                       "%s: the expression gives no value", expression_source(derived->expression)->what);
+    moment->known[d] = !rc;
+    error_release(&found);
+    return rc;
+}
+
+/* Whether the point's value for the name is that node, or one of its items. */
+static int matches(struct moment *moment, size_t name, const struct node *node, bool *match, struct error *err)
+{
+    const struct points *points = moment->points;
+    struct value value, wanted = path_value(name_of(points, (int)name), node);
+    size_t choice;
+
+    if (value_of(moment, (int)name, &value, err))
+        return -1;
+    if (value.kind > VALUE_TEXT && name < points->axes.count) {
+        const struct axis *axis = axis_value(moment, name, &choice);
+
+        *match = axis && node_equal(axis->nodes[choice], node);
+    } else {
+        *match = value.kind != VALUE_NONE && value.kind <= VALUE_TEXT && value_equal(&value, &wanted);
+    }
+    for (size_t i = 0; !*match && node->kind == NODE_SEQUENCE && i < node->count; i++)
+        if (node->items[i]->kind != NODE_SEQUENCE && matches(moment, name, node->items[i], match, err))
+            return -1;
+    return 0;
+}
+
+static int drops(struct moment *moment, const struct constraint *constraint, bool *dropped, struct error *err)
+{
+    struct error found = {0};
+    struct value value;
+    int rc = 0;
+
+    *dropped = true;
+    for (size_t i = 0; *dropped && i < constraint->count; i++)
+        if (matches(moment, constraint->names[i], constraint->nodes[i], dropped, err))
+            return -1;
+    if (!constraint->expression)
+        return 0;
+    if (expression_holds(constraint->expression, value_of, moment, &value, &found))
+        rc = explain_failure(moment, constraint->expression, &found, err);
+    *dropped = !rc && value.kind == VALUE_BOOLEAN && value.boolean == constraint->drops;
+    error_release(&found);
+    return rc;
+}
+
+/* The first constraint that drops the point, or their number. */
+static int first_drop(struct moment *moment, size_t *constraint, struct error *err)
+{
+    const struct points *points = moment->points;
+    bool dropped = false;
+
+    for (*constraint = 0; *constraint < points->constraints.count; ++*constraint) {
+        if (drops(moment, &points->constraints.items[*constraint], &dropped, err))
+            return -1;
+        if (dropped)
+            break;
+    }
+    return 0;
+}
+
+/* Looks at one combination. */
+static int consider(struct moment *moment, uint64_t number, size_t most, struct selection *selection, struct error *err)
+{
+    size_t constraint;
+
+    moment_set(moment, number);
+    if (first_drop(moment, &constraint, err))
+        return -1;
+    selection->looked++;
+    if (constraint < moment->points->constraints.count) {
+        selection->dropped[constraint]++;
+        return 0;
+    }
+    for (size_t d = 0; d < moment->points->nderived; d++)
+        if (derived_value(moment, d, err))
+            return -1;
+    if (selection->count == most)
+        return error_add(err, EXIT_INPUT, moment->points->loc, "more than %zu points remain; expected fewer (where, "
+                         "sample), or a higher --max", most);
+    *GROW(selection) = number;
+    return 0;
+}
+
+static int too_many(const struct points *points, struct error *err)
+{
+    const char *product = "";
+    struct arena arena = {0};
+
+    for (size_t d = 0; d < points->zips.count; d++)
+        product = arena_printf(&arena, "%s%s%zu (%s)", product, d ? " x " : "", points->zips.items[d].length,
+                               points->axes.items[points->zips.items[d].first].name);
+    error_add(err, EXIT_INPUT, points->loc, "%s are more than %d combinations; expected fewer, or a sample of them "
+              "(sample: {n: 1000})", product, POINTS_LOOKED);
+    arena_release(&arena);
+    return -1;
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+int points_select(const struct points *points, size_t most, struct selection *selection, struct error *err)
+{
+    uint64_t combinations = points_combinations(points);
+    size_t wanted = points->sample ? (size_t)points->sample : SIZE_MAX;
+    struct moment moment;
+    int rc = 0;
+
+    *selection = (struct selection){.dropped = xcalloc(points->constraints.count, sizeof *selection->dropped)};
+    if (combinations == UINT64_MAX || (!points->sample && combinations > POINTS_LOOKED))
+        return too_many(points, err);
+    moment_init(&moment, points);
+    for (uint64_t i = 0; !rc && i < combinations && selection->count < wanted; i++) {
+        uint64_t number = points->sample ? random_permuted((uint64_t)points->seed, i, combinations) : i;
+
+        if (i == POINTS_LOOKED)
+            rc = error_add(err, EXIT_INPUT, points->loc, "of %d combinations that were drawn %zu remain; expected %d "
+                           "(sample): where and exclude drop nearly all", POINTS_LOOKED, selection->count,
+                           points->sample);
+        else
+            rc = consider(&moment, number, most, selection, err);
+    }
+    moment_release(&moment);
+    array_sort(selection->items, selection->count, sizeof *selection->items, compare_numbers);
+    for (size_t i = 0; i < points->nincluded && !rc; i++)
+        *GROW(selection) = combinations + i;
+    return rc;
+}
+
+void selection_release(struct selection *selection)
+{
+    free(selection->items);
+    free(selection->dropped);
+    *selection = (struct selection){0};
+}
+
+/* The settings of the point and its scenario. */
+static int settings_make(struct moment *moment, struct arena *arena, struct point *point, struct error *err)
+{
+    const struct points *points = moment->points;
+    size_t most = points->axes.count + points->nderived + (moment->included ? moment->included->count : 0), choice;
+
+    *point = (struct point){.items = ARENA_ARRAY(arena, struct setting, most), .root = node_mapping(arena)};
+    *point->root = *points->base;
+    for (size_t i = 0; i < (moment->included ? moment->included->count : points->axes.count); i++) {
+        const struct axis *axis = moment->included ? &moment->included->axes[i] : axis_value(moment, i, &choice);
+
+        point->items[point->count++] =
+            (struct setting){axis->name, axis->loc, axis->put, axis->nodes[moment->included ? 0 : choice]};
+    }
+    for (size_t d = 0; d < points->nderived; d++) {
+        const struct derived *of = &points->derived[d];
+
+        if (included_derived(moment, d))
+            continue;
+        if (derived_value(moment, d, err))
+            return -1;
+        point->items[point->count++] = (struct setting){
+            of->name, of->loc, of->put,
+            path_node(arena, of->name, &moment->derived[d], expression_loc(expression_source(of->expression), 0))};
+    }
+    for (size_t i = 0; i < point->count; i++)
+        if (point->items[i].put &&
+            conf_put(arena, point->root, point->items[i].name, point->items[i].node, point->items[i].loc, err))
+            return -1;
+    return 0;
+}
+
+int point_make(const struct points *points, uint64_t number, struct arena *arena, struct point *point,
+               struct error *err)
+{
+    struct moment moment;
+    int rc;
+
+    moment_init(&moment, points);
+    moment_set(&moment, number);
+    rc = settings_make(&moment, arena, point, err);
+    moment_release(&moment);
+    return rc;
+}
+
+void points_release(struct points *points)
+{
+    free(points->axes.items);
+    free(points->zips.items);
+    free(points->constraints.items);
+    free(points->lookups.items);
+}

@@ -1,0 +1,325 @@
+/* deepspeed: the scenario of a DeepSpeed JSON. The model is a file of its own: config.json of Hugging Face. */
+#include "jobs/jobs_internal.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <strings.h>
+
+#include "base/base.h"
+#include "config/conf.h"
+#include "launch/imported.h"
+#include "launch/launch.h"
+
+#define ZERO "zero_optimization."
+
+/* JSON has no comments, and DeepSpeed reads its file with Python's json: a place is worth more than "invalid token". */
+static int refuse_comments(const char *file, const char *text, size_t length, struct error *err)
+{
+    struct loc loc = {file, 1, 1};
+    bool string = false;
+
+    for (size_t i = 0; i < length; i++, loc.column++) {
+        char c = text[i];
+
+        if (string && c == '\\' && i + 1 < length && text[i + 1] != '\n') {
+            i++;
+            loc.column++;
+        } else if (c == '"') {
+            string = !string;
+        } else if (!string &&
+                   (c == '#' || (c == '/' && i + 1 < length && (text[i + 1] == '/' || text[i + 1] == '*')))) {
+            return error_add(err, EXIT_INPUT, loc,
+                             "found a comment; JSON has none, and DeepSpeed refuses it: delete it");
+        } else if (c == '\n') {
+            loc = (struct loc){file, loc.line + 1, 0};
+            string = false;
+        }
+    }
+    return 0;
+}
+
+static int read_json(struct arena *arena, const char *file, const char *text, size_t length, struct node **root,
+                     struct error *err)
+{
+    json_error_t wrong;
+    json_t *json;
+
+    if (refuse_comments(file, text, length, err))
+        return -1;
+    json = json_loadb(text + text_mark(text, length), length - text_mark(text, length), 0, &wrong);
+    if (!json)
+        return error_add(err, EXIT_INPUT, (struct loc){file, wrong.line, wrong.column > 0 ? wrong.column : 1},
+                         "%s; expected DeepSpeed's JSON", wrong.text);
+    json_decref(json);
+    return conf_parse(arena, file, text, length, root, err);
+}
+
+static bool is_set(const struct import_options *options, const char *name)
+{
+    for (size_t i = 0; i < options->nsets; i++)
+        if (text_same(options->sets[i].name, name))
+            return true;
+    return false;
+}
+
+/* "auto" is what Hugging Face's Trainer replaces by a value of its own arguments. Nobody knows it here. */
+static int drop_auto(struct imported *m)
+{
+    struct launch_arguments *arguments = &m->launch->arguments;
+    size_t kept = 0;
+    int rc = 0;
+
+    for (size_t i = 0; i < arguments->count; i++) {
+        const struct launch_argument *argument = &arguments->items[i];
+        const struct argument_row *row = m->table->find(argument->name, true);
+        bool automatic = argument->count == 1 && !strcmp(argument->values[0].text, "auto");
+
+        if (automatic && row && row->class == ARGUMENT_MAPPED && !is_set(m->options, argument->name) &&
+            strcmp(argument->name, "pipeline.stages"))
+            rc = error_add(m->err, EXIT_INPUT, argument->values[0].loc,
+                           "%s: \"auto\" is a value that Hugging Face's Trainer "
+                           "fills in, and the file alone does not say it; give --set %s=VALUE",
+                           argument->name, argument->name);
+        if (!automatic)
+            arguments->items[kept++] = *argument;
+    }
+    arguments->count = kept;
+    return rc;
+}
+
+static double amount(const struct imported *m, const char *name)
+{
+    const char *text = imported_word(m, name);
+
+    return text ? strtod(text, NULL) : 0;
+}
+
+static long stages_of(const struct imported *m)
+{
+    long stages = imported_number(m, "pipeline.stages");
+
+    return stages > 0 ? stages : 1;
+}
+
+/* global = micro x accumulation x data: any two of the first three say the third where data is known, and all three say
+ * data (runtime/config.py, _set_batch_related_parameters). Returns data; 0: an error. */
+static long put_batch(struct imported *m)
+{
+    long global = imported_number(m, "train_batch_size"), micro = imported_number(m, "train_micro_batch_size_per_gpu");
+    long steps = imported_number(m, "gradient_accumulation_steps"), model, data, world = imported_world(m);
+    static const char *const names[] = {"train_batch_size", "train_micro_batch_size_per_gpu",
+                                        "gradient_accumulation_steps"};
+
+    for (size_t i = 0; i < COUNT(names); i++)
+        if (imported_given(m, names[i]) && (imported_number(m, names[i]) < 1 || imported_number(m, names[i]) > 1 << 30))
+            return imported_refuse(m, names[i], "expected a number of 1 to %d, found %ld", 1 << 30,
+                                   imported_number(m, names[i])), 0;
+    if (!global && !micro)
+        return error_add(m->err, EXIT_INPUT, m->launch->loc, "says neither train_batch_size nor "
+                         "train_micro_batch_size_per_gpu; give --set train_micro_batch_size_per_gpu=N"), 0;
+    model = stages_of(m) * imported_number(m, "tensor_parallel.autotp_size");
+    if (model < 1 || model > 1 << 20)
+        return error_add(m->err, EXIT_INPUT, m->launch->loc,
+                         "pipeline.stages x tensor_parallel.autotp_size is %ld GPUs; "
+                         "expected 1 to %d",
+                         model, 1 << 20),
+               0;
+    if (!world && global && micro && steps && global % (micro * steps) == 0)
+        world = global / (micro * steps) * model;
+    data = imported_cluster(m, model, 1, global && micro && global % micro == 0 ? global / micro : global, world);
+    if (!data)
+        return 0;
+    steps = steps ? steps : global && micro ? global / (micro * data) : 1;
+    micro = micro ? micro : global / (data * (steps ? steps : 1));
+    global = global ? global : micro * steps * data;
+    if (!steps || !micro || global != micro * steps * data)
+        return imported_refuse(m, "train_batch_size",
+                               "%ld is not micro-batch %ld x accumulation %ld x %ld replicas, as "
+                               "DeepSpeed expects; give --set nnodes=N --set nproc_per_node=M",
+                               global, micro, steps, data),
+               0;
+    imported_put(m, "batch.micro", "%ld", micro);
+    imported_put(m, "batch.global", "%ld", global);
+    return data;
+}
+
+static void put_precision(struct imported *m)
+{
+    bool fp16 = job_true(m, "fp16.enabled"), bf16 = job_true(m, "bf16.enabled");
+    static const struct { const char *theirs, *ours; } names[] = {
+        {"adam", "adam"}, {"adamw", "adam"}, {"lamb", "lamb"}, {"sgd", "sgd"}, {"lion", "momentum"},
+        {"adagrad", "momentum"}, {"muon", "muon"},
+    };
+    const char *name = imported_word(m, "optimizer.type"), *ours = NULL;
+
+    if (fp16 && bf16)
+        imported_refuse(m, "fp16.enabled", "does not go with bf16.enabled; expected one of them");
+    imported_put(m, "memory.precision", "%s", bf16 ? "mixed-bf16" : fp16 ? "mixed-fp16" : "fp32");
+    for (size_t i = 0; i < COUNT(names); i++)
+        if (!strcasecmp(name, names[i].theirs))
+            ours = names[i].ours;
+    if (ours)
+        imported_put(m, "memory.optimizer", "%s", ours);
+    else
+        imported_refuse(m, "optimizer.type",
+                        "%s is not simulated; expected Adam, AdamW, Lamb, SGD, Lion, Adagrad or Muon; to "
+                        "see another give --set optimizer.type=Adam",
+                        name);
+    if (!imported_given(m, "optimizer.type"))
+        imported_remark(m, "optimizer: the training program makes it; AdamW is taken");
+}
+
+static void put_offload(struct imported *m, long stage)
+{
+    static const struct { const char *key, *older, *ours; } places[] = {
+        {ZERO "offload_optimizer.device", ZERO "cpu_offload", "optimizer"},
+        {ZERO "offload_param.device", ZERO "cpu_offload_param", "weights"},
+    };
+    const char *list = "";
+
+    for (size_t i = 0; i < COUNT(places); i++) {
+        const char *device = imported_word(m, places[i].key);
+
+        if (!strcmp(device, "nvme"))
+            imported_refuse(m, places[i].key, "nvme is not simulated; expected cpu or none");
+        else if (strcmp(device, "cpu") && strcmp(device, "none"))
+            imported_refuse(m, places[i].key, "expected cpu, nvme or none, found '%.60s'", device);
+        else if (!strcmp(device, "cpu") || job_true(m, places[i].older))
+            list = arena_printf(m->arena, "%s%s%s", list, *list ? ", " : "", places[i].ours);
+    }
+    if (job_true(m, "activation_checkpointing.cpu_checkpointing"))
+        list = arena_printf(m->arena, "%s%sactivations", list, *list ? ", " : "");
+    if (*list && stage)
+        imported_put(m, "memory.offload", "[%s]", list);
+    else if (*list)
+        imported_warn(m, ZERO "stage", "offloading has no effect without ZeRO");
+}
+
+/* What runtime/zero decides: the buckets of ZeRO 1 and 2, the gathers of ZeRO 3. */
+static void put_zero(struct imported *m, long stage, long data)
+{
+    const char *overlap = imported_word(m, ZERO "overlap_comm");
+    long shard = imported_number(m, ZERO "mics_shard_size");
+    bool mixed = job_true(m, "fp16.enabled") || job_true(m, "bf16.enabled");
+
+    imported_put(m, "strategy.zero", "%ld", stage);
+    imported_put(m, "strategy.data_parallel",
+                 (overlap ? !strcmp(overlap, "true") : stage == 3) ? "ddp" : "synchronous");
+    if (shard > 0 && stage == 3 && data % shard)
+        imported_refuse(m, ZERO "mics_shard_size", "%ld does not divide the %ld replicas", shard, data);
+    else if (shard > 0 && stage == 3)
+        imported_put(m, "strategy.shard", "%ld", shard);
+    if (stage == 3) {
+        imported_put(m, "software.flatten", "false");
+        imported_put(m, "software.prefetch", "%.0f", amount(m, ZERO "stage3_prefetch_bucket_size"));
+        imported_put(m, "software.live_parameters", "%.0f", amount(m, ZERO "stage3_max_live_parameters"));
+        imported_put(m, "software.reuse_distance", "%.0f", amount(m, ZERO "stage3_max_reuse_distance"));
+        if (amount(m, ZERO "stage3_param_persistence_threshold") != 1e5)
+            imported_warn(m, ZERO "stage3_param_persistence_threshold", "the threshold is simulated as 100000");
+        return;
+    }
+    if (imported_given(m, ZERO "reduce_bucket_size") && amount(m, ZERO "reduce_bucket_size") > 0) {
+        imported_put(m, "software.first_bucket", "%.0f B", amount(m, ZERO "reduce_bucket_size") * (mixed ? 2 : 4));
+        imported_put(m, "software.bucket", "%.0f B", amount(m, ZERO "reduce_bucket_size") * (mixed ? 2 : 4));
+    }
+    if (stage && imported_given(m, ZERO "contiguous_gradients"))
+        imported_put(m, "software.flat_gradients", job_true(m, ZERO "contiguous_gradients") ? "true" : "false");
+    if (stage == 2 && !job_true(m, ZERO "reduce_scatter"))
+        imported_warn(m, ZERO "reduce_scatter", "false is simulated with ZeRO-1 alone; gradients are scattered");
+    if (stage == 1 && imported_given(m, ZERO "reduce_scatter"))
+        imported_put(m, "software.reduce_scatter", job_true(m, ZERO "reduce_scatter") ? "true" : "false");
+}
+
+/* The format in which gradients add up (data_types) or are sent (communication_data_type). */
+static void put_gradients(struct imported *m)
+{
+    const char *adds = imported_word(m, "data_types.grad_accum_dtype"),
+               *sends = imported_word(m, "communication_data_type");
+
+    if (adds && (!strcmp(adds, "fp32") || !strcmp(adds, "float32")))
+        imported_put(m, "software.gradients", "converted");
+    else if (sends && (!strcmp(sends, "fp32") || !strcmp(sends, "float32")))
+        imported_put(m, "software.gradients", "widened");
+    else if (adds || sends)
+        imported_put(m, "software.gradients", "half");
+}
+
+/* Tokens of a sample are the training program's: config.json says only how many the model could take. */
+static int put_model(struct imported *m, struct node *model)
+{
+    int found = job_model(m, model);
+
+    if (!found)
+        return error_add(m->err, EXIT_INPUT, m->launch->loc,
+                         "the file does not say the model; give --hf-config CONFIG, a "
+                         "Hugging Face config.json");
+    if (found > 0 && !model && !is_set(m->options, "sequence"))
+        imported_length(m, "sequence");
+    return found > 0 ? 0 : -1;
+}
+
+static int build(struct imported *m, struct node *model)
+{
+    long stage, data;
+    int rc = drop_auto(m);
+
+    if (imported_sort(m) || rc)
+        return -1;
+    stage = imported_number(m, ZERO "stage");
+    m->software = "deepspeed";
+    imported_plain(m);
+    if (put_model(m, model))
+        return -1;
+    if (stage < 0 || stage > 3)
+        return imported_refuse(m, ZERO "stage", "expected 0 to 3, found %ld", stage);
+    data = put_batch(m);
+    if (!data)
+        return -1;
+    if (stages_of(m) > 1)
+        imported_put(m, "strategy.pipeline", "%ld", stages_of(m));
+    if (imported_number(m, "tensor_parallel.autotp_size") > 1)
+        imported_put(m, "strategy.tensor", "%ld", imported_number(m, "tensor_parallel.autotp_size"));
+    if (imported_word(m, "pipeline.partition") && strcmp(imported_word(m, "pipeline.partition"), "uniform"))
+        imported_put(m, "software.balance", "weights");
+    put_precision(m);
+    put_zero(m, stage, data);
+    put_offload(m, stage);
+    put_gradients(m);
+    if (imported_number(m, "pipeline.activation_checkpoint_interval") > 0)
+        imported_put(m, "memory.recompute", "{mode: full, every: %ld}",
+                     imported_number(m, "pipeline.activation_checkpoint_interval"));
+    else if (job_true(m, "activation_checkpointing.partition_activations") ||
+             job_true(m, "activation_checkpointing.cpu_checkpointing"))
+        imported_put(m, "memory.recompute", "full");
+    else
+        imported_remark(m, "recomputation: the training program says it (gradient_checkpointing); none is taken");
+    if (job_true(m, "activation_checkpointing.partition_activations"))
+        imported_put(m, "software.partitioned_outputs", "true");
+    imported_put(m, "software.like", "%s", m->software);
+    imported_put(m, "software.clip_gradients", amount(m, "gradient_clipping") > 0 ? "true" : "false");
+    return m->err->count ? -1 : 0;
+}
+
+struct node *deepspeed_scenario(struct arena *arena, const struct job_text *job, const char **comment, FILE *notes,
+                                struct error *err)
+{
+    struct launch launch = {.file = job->file};
+    struct imported m = {.arena = arena, .launch = &launch, .options = job->options, .table = &deepspeed_keys, .err = err};
+    struct node *root;
+    int rc = read_json(arena, job->file, job->text, job->length, &root, err);
+
+    if (!rc) {
+        imported_begin(&m);
+        rc = job_arguments(arena, root, &launch, err) ? -1 : build(&m, job->model);
+        rc = imported_end(&m, rc, notes);
+    }
+    *comment = m.comment;
+    launch_release(&launch);
+    return rc ? NULL : m.root;
+}
+
+int deepspeed_import(struct arena *arena, const char *path, const struct import_options *options, FILE *out,
+                     FILE *notes, struct error *err)
+{
+    return job_import(arena, path, &(struct job_kind){"deepspeed", deepspeed_scenario}, options, out, notes, err);
+}

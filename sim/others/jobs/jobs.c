@@ -1,0 +1,100 @@
+/* jobs: what the readers of all job files do alike. */
+#include "jobs/jobs_internal.h"
+
+#include "huggingface/hf_config.h"
+
+#include <stdlib.h>
+
+#include "base/base.h"
+#include "config/conf.h"
+#include "launch/imported.h"
+#include "launch/launch.h"
+
+int job_import(struct arena *arena, const char *path, const struct job_kind *kind, const struct import_options *options,
+               FILE *out, FILE *notes, struct error *err)
+{
+    bool standard = !strcmp(path, "-");
+    const char *file = standard ? "standard input" : path, *comment = "";
+    size_t length;
+    char *text = file_read(standard ? "/dev/stdin" : path, "job's file", CONF_MAX_BYTES, (struct loc){.file = file},
+                           &length, err);
+    struct node *root;
+
+    if (!text)
+        return -1;
+    root = kind->read(arena, &(struct job_text){file, text, length, options, NULL}, &comment, notes, err);
+    if (root)
+        imported_print(root, file, kind->name, comment, out);
+    free(text);
+    return root ? 0 : -1;
+}
+
+static void add_leaf(struct arena *arena, const char *name, const struct node *value, struct loc loc,
+                     struct launch *launch)
+{
+    struct launch_argument *argument = GROW(&launch->arguments);
+    size_t count = value->kind == NODE_SEQUENCE ? value->count : 1;
+
+    *argument = (struct launch_argument){
+        .name = name, .loc = loc, .values = ARENA_ARRAY(arena, struct shell_word, count + 1)};
+    for (size_t i = 0; i < count; i++) {
+        const struct node *item = value->kind == NODE_SEQUENCE ? value->items[i] : value;
+
+        argument->values[argument->count++] = (struct shell_word){item->text ? item->text : node_flow(arena, item),
+                                                                  item->loc};
+    }
+}
+
+static void add_mapping(struct arena *arena, const char *prefix, const struct node *mapping, struct launch *launch)
+{
+    for (size_t i = 0; i < mapping->count; i++) {
+        const struct node *value = mapping->items[i];
+        const char *name = arena_printf(arena, "%s%s%s", prefix, *prefix ? "." : "", mapping->keys[i]);
+
+        if (value->kind == NODE_MAPPING)
+            add_mapping(arena, name, value, launch);
+        else if (!node_is_null(value))
+            add_leaf(arena, name, value, mapping->key_locs[i], launch);
+    }
+}
+
+int job_arguments(struct arena *arena, const struct node *root, struct launch *launch, struct error *err)
+{
+    launch->log = launch->keys = true;
+    launch->loc = (struct loc){.file = launch->file};
+    if (root->kind != NODE_MAPPING)
+        return error_add(err, EXIT_INPUT, root->loc, "expected keys and their values, found %s",
+                         root->kind == NODE_SEQUENCE ? "a list" : "one value");
+    add_mapping(arena, "", root, launch);
+    return 0;
+}
+
+int job_model(struct imported *m, struct node *model)
+{
+    struct hf_config config;
+    const char *sequence = NULL;
+
+    if (!m->options->hf_config) {
+        if (model)
+            node_put(m->arena, m->root, "model", model);
+        return model != NULL;
+    }
+    if (hf_config_read(m->arena, m->options->hf_config, NULL, &config, m->err))
+        return -1;
+    node_put(m->arena, node_get(m->root, "model"), "transformer", config.shape);
+    for (size_t i = 0; i < m->options->nsets; i++)
+        if (!strcmp(m->options->sets[i].name, "sequence"))
+            sequence = m->options->sets[i].value;
+    if (sequence)
+        imported_put(m, "model.transformer.sequence", "%s", sequence);
+    if (config.note)
+        launch_warn(m->launch, m->arena, (struct loc){.file = m->options->hf_config}, "%s", config.note);
+    return 1;
+}
+
+bool job_true(const struct imported *m, const char *name)
+{
+    const char *word = imported_word(m, name);
+
+    return imported_given(m, name) && !imported_given(m, name)->count ? true : word && !strcmp(word, "true");
+}

@@ -1,0 +1,35 @@
+/* jobs: files that configure a training job, and the scenario that such a file says: DeepSpeed's JSON, torchtitan's
+ * TOML, the YAML of Megatron Bridge and of NeMo 2. launch/imported.h has the classes of their keys. */
+#ifndef DTSIM_JOBS_H
+#define DTSIM_JOBS_H
+
+#include "launch/imported.h"
+
+extern const struct argument_table deepspeed_keys, torchtitan_keys;
+
+/* Prints the scenario to `out` as YAML, and what is left out, doubted or taken by default to `notes`. The path "-" is
+ * standard input. */
+int deepspeed_import(struct arena *arena, const char *path, const struct import_options *options, FILE *out,
+                     FILE *notes, struct error *err);
+int torchtitan_import(struct arena *arena, const char *path, const struct import_options *options, FILE *out,
+                      FILE *notes, struct error *err);
+int bridge_import(struct arena *arena, const char *path, const struct import_options *options, FILE *out, FILE *notes,
+                  struct error *err);
+int nemo_import(struct arena *arena, const char *path, const struct import_options *options, FILE *out, FILE *notes,
+                struct error *err);
+/* A job's text and what a person says beside it. */
+struct job_text {
+    const char *file, *text;         /* file: for messages */
+    size_t length;
+    const struct import_options *options;
+    struct node *model;              /* the scenario's model where the options name no config.json; or NULL */
+};
+/* The same of a text. *comment: the lines of a comment that belongs above the scenario. NULL after an error. */
+struct node *deepspeed_scenario(struct arena *arena, const struct job_text *job, const char **comment, FILE *notes,
+                                struct error *err);
+struct node *torchtitan_scenario(struct arena *arena, const struct job_text *job, const char **comment, FILE *notes,
+                                struct error *err);
+struct node *bridge_scenario(struct arena *arena, const struct job_text *job, const char **comment, FILE *notes,
+                             struct error *err);
+
+#endif

@@ -1,0 +1,198 @@
+/* imported: what the importers of all frameworks do alike: they put values into a scenario, and say what became of each
+ * argument. */
+#include "launch/imported.h"
+
+#include "base/base.h"
+#include "base/text.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include "config/conf.h"
+#include "launch/launch.h"
+
+void imported_put(struct imported *m, const char *path, const char *format, ...)
+{
+    char text[4096];
+    va_list arguments;
+    struct node *value;
+
+    va_start(arguments, format);
+    BUG_IF(vsnprintf(text, sizeof text, format, arguments) < 0);
+    va_end(arguments);
+    if (!conf_parse(m->arena, path, text, strlen(text), &value, m->err))
+        conf_put(m->arena, m->root, path, value, (struct loc){.file = path}, m->err);
+}
+
+void imported_remark(struct imported *m, const char *format, ...)
+{
+    char text[512];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    m->comment = arena_printf(m->arena, "%s# %s\n", m->comment, text);
+}
+
+void imported_length(struct imported *m, const char *hint)
+{
+    const struct node *sequence = node_at(m->root, "model.transformer.sequence");
+
+    if (!sequence || !sequence->text)
+        return;
+    launch_warn(m->launch, m->arena, m->launch->loc, "the tokens of a sample are not said; %s is taken, the most that the model "
+                "takes; give --set %s=N", sequence->text, hint);
+    imported_remark(m, "sequence: not said; the most that the model takes");
+}
+
+/* What a word there is here: "LayerNorm=layernorm RMSNorm=rmsnorm". */
+static const char *translated(struct arena *arena, const char *words, const char *word)
+{
+    size_t length = strlen(word);
+
+    for (const char *at = words; at && (at = strstr(at, word)); at++)
+        if ((at == words || at[-1] == ' ') && at[length] == '=')
+            return arena_strndup(arena, at + length + 1, strcspn(at + length + 1, " "));
+    return NULL;
+}
+
+/* Arguments whose row names a key. */
+static void put_plain(struct imported *m)
+{
+    const struct argument_row *row;
+
+    for (size_t i = 0; (row = m->table->at(i)); i++) {
+        const struct launch_argument *argument = m->given[i];
+        const char *value = !argument ? NULL : argument->count ? argument->values[0].text : row->words;
+
+        if (!argument || !row->path)
+            continue;
+        if (row->kind == KIND_WORD && row->words && !(value = translated(m->arena, row->words, value))) {
+            imported_refuse(m, row->name, "'%.60s' is not simulated; expected one of (theirs=here) %s",
+                            argument->values[0].text, row->words);
+            continue;
+        }
+        if (row->kind == KIND_INT)
+            value = arena_printf(m->arena, "%ld", strtol(value, NULL, 10));
+        else if (row->kind == KIND_NUMBER)
+            value = arena_printf(m->arena, "%g", strtod(value, NULL));
+        imported_put(m, row->path, "%s", value);
+    }
+}
+
+static void warn_lacking(struct imported *m)
+{
+    const struct argument_row *row;
+
+    for (size_t i = 0; (row = m->table->at(i)); i++)
+        if (m->given[i] && row->class == ARGUMENT_LACKS)
+            launch_warn(m->launch, m->arena, m->given[i]->loc, "%s is not simulated%s%s",
+                        imported_shown(m, row->name), row->why ? ": " : "", row->why ? row->why : "");
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct launch_warning *first = a, *second = b;
+    int line = (first->loc.line > second->loc.line) - (first->loc.line < second->loc.line);
+    int column = (first->loc.column > second->loc.column) - (first->loc.column < second->loc.column);
+
+    return line ? line : column ? column : strcmp(first->text, second->text);
+}
+
+static void print_warnings(const struct launch *launch, FILE *notes)
+{
+    array_sort(launch->warnings.items, launch->warnings.count, sizeof *launch->warnings.items, by_place);
+    for (size_t i = 0; i < launch->warnings.count; i++) {
+        const struct launch_warning *warning = &launch->warnings.items[i];
+
+        text_write(TEXT_LINE, warning->loc.file, notes);
+        if (warning->loc.line)
+            fprintf(notes, ":%d:%d", warning->loc.line, warning->loc.column);
+        fputs(": warning: ", notes);
+        text_write(TEXT_LINE, warning->text, notes);
+        fputc('\n', notes);
+    }
+}
+
+/* The arguments of a class, by name. */
+static const char *list_class(const struct imported *m, enum argument_class class, bool given, size_t *count)
+{
+    const struct argument_row *row;
+    const char *list = "";
+
+    *count = 0;
+    for (size_t i = 0; (row = m->table->at(i)); i++) {
+        if (row->class != class || (m->given[i] != NULL) != given ||
+            (!given && (!row->fallback || !imported_has_needs(m, row))))
+            continue;
+        ++*count;
+        list = arena_printf(m->arena, "%s%s%s%s%s", list, *list ? ", " : "",
+                            m->table->shown ? imported_shown(m, row->name) : row->name, given ? "" : " ",
+                            given ? "" : row->fallback);
+    }
+    return list;
+}
+
+static void print_list(struct arena *arena, size_t count, const char *title, const char *names, FILE *notes)
+{
+    const char *text = arena_printf(arena, "%zu %s%s%s", count, title, count ? ": " : "", names);
+
+    text_wrap(text, 0, 2, text_width(notes, 100), notes);
+}
+
+static void print_classes(const struct imported *m, FILE *notes)
+{
+    size_t idle, defaults;
+    const char *idles = list_class(m, ARGUMENT_IDLE, true, &idle);
+    const char *left_out = list_class(m, ARGUMENT_MAPPED, false, &defaults);
+
+    fprintf(notes, "%zu %s are in the scenario, with software %s\n", m->counts[ARGUMENT_MAPPED],
+            *m->table->dashes ? "arguments" : "keys", m->software);
+    print_list(m->arena, defaults, arena_printf(m->arena, "are left out and have %s's defaults", m->table->framework),
+               left_out, notes);
+    print_list(m->arena, idle, "have no effect on the time of an iteration", idles, notes);
+    fprintf(notes, "%zu have an effect that is not simulated\n", m->counts[ARGUMENT_LACKS]);
+}
+
+static int refuse_warnings(const struct launch *launch, struct error *err)
+{
+    for (size_t i = 0; i < launch->warnings.count; i++)
+        error_add(err, EXIT_INPUT, launch->warnings.items[i].loc, "%s", launch->warnings.items[i].text);
+    return launch->warnings.count ? -1 : 0;
+}
+
+void imported_plain(struct imported *m)
+{
+    put_plain(m);
+    warn_lacking(m);
+}
+
+void imported_begin(struct imported *m)
+{
+    static const char *const parts[] = {"model", "cluster", "batch", "strategy", "memory", "software"};
+
+    m->comment = "";
+    m->root = node_mapping(m->arena);
+    for (size_t i = 0; i < COUNT(parts); i++)
+        node_put(m->arena, m->root, parts[i], node_mapping(m->arena));
+}
+
+int imported_end(struct imported *m, int rc, FILE *notes)
+{
+    if (m->options->strict)
+        rc |= refuse_warnings(m->launch, m->err);
+    else
+        print_warnings(m->launch, notes);
+    if (!rc)
+        print_classes(m, notes);
+    return rc;
+}
+
+void imported_print(const struct node *root, const char *file, const char *kind, const char *comment, FILE *out)
+{
+    fputs("# From ", out);
+    text_write(TEXT_LINE, file, out);
+    fprintf(out, ", by dtsim import %s.\n%s", kind, comment);
+    node_print(root, out);
+}

@@ -1,0 +1,70 @@
+/* megatron: puts the parts together, and says what became of each argument. */
+#include "megatron/megatron_internal.h"
+
+#include "launch/imported.h"
+#include "launch/launch.h"
+
+
+/* DeepSpeed's arguments, or those that only a Megatron-LM of 2021 takes, tell the release. */
+static const char *software_of(const struct imported *m)
+{
+    static const char *const deepspeed[] = {"deepspeed", "deepspeed-config", "zero-stage",
+                                            "deepspeed-activation-checkpointing"};
+    static const char *const older[] = {"activations-checkpoint-method", "checkpoint-activations", "DDP-impl"};
+
+    for (size_t i = 0; i < COUNT(deepspeed); i++)
+        if (imported_given(m, deepspeed[i]))
+            return "megatron-deepspeed";
+    for (size_t i = 0; i < COUNT(older); i++)
+        if (imported_given(m, older[i]))
+            return "megatron-lm-2021";
+    if (imported_given(m, "use-torch-fsdp2"))
+        return "pytorch-fsdp";
+    return megatron_muon(m) ? "megatron-core-2026" : "megatron-core";
+}
+
+int megatron_build(struct imported *m)
+{
+    long data;
+
+    if (imported_sort(m))
+        return -1;
+    m->software = software_of(m);
+    imported_plain(m);
+    megatron_model(m);
+    if (m->err->count)
+        return -1;
+    megatron_experts(m);
+    data = megatron_cluster(m);
+    if (!data)
+        return -1;
+    megatron_strategy(m, data);
+    megatron_memory(m);
+    megatron_software(m, data);
+    return m->err->count ? -1 : 0;
+}
+
+struct node *megatron_scenario(struct arena *arena, struct launch *launch, const struct import_options *options,
+                               const char **comment, FILE *notes, struct error *err)
+{
+    struct imported m = {.arena = arena, .launch = launch, .options = options, .table = &megatron_arguments, .err = err};
+
+    imported_begin(&m);
+    *comment = imported_end(&m, megatron_build(&m), notes) ? NULL : m.comment;
+    return *comment ? m.root : NULL;
+}
+
+int megatron_import(struct arena *arena, const char *path, const struct import_options *options, FILE *out,
+                    FILE *notes, struct error *err)
+{
+    struct launch launch = {0};
+    const char *comment = "";
+    struct node *root = NULL;
+
+    if (!launch_load(arena, path, options->sets, options->nsets, &launch, err))
+        root = megatron_scenario(arena, &launch, options, &comment, notes, err);
+    if (root)
+        imported_print(root, launch.file, "megatron", comment, out);
+    launch_release(&launch);
+    return root ? 0 : -1;
+}

@@ -1,0 +1,21 @@
+/* megatron_internal: what the parts of megatron share. */
+#ifndef DTSIM_MEGATRON_INTERNAL_H
+#define DTSIM_MEGATRON_INTERNAL_H
+
+#include "launch/imported.h"
+#include "megatron/megatron.h"
+#include "megatron/megatron_table.h"
+
+/* Each writes its part of the scenario. Errors stay in m->err. */
+void megatron_model(struct imported *m);
+void megatron_experts(struct imported *m);
+void megatron_strategy(struct imported *m, long data);
+void megatron_split(struct imported *m, long chunks);
+void megatron_memory(struct imported *m);
+void megatron_software(struct imported *m, long data);
+/* Whether Muon updates matrices. */
+bool megatron_muon(const struct imported *m);
+/* The cluster, the degree of data parallelism (which it returns) and the batch. 0: an error. */
+long megatron_cluster(struct imported *m);
+
+#endif

@@ -1,0 +1,179 @@
+/* megatron_model: the shape of the network. */
+#include "megatron/megatron_internal.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+
+#include "base/base.h"
+#include "launch/imported.h"
+#include "launch/launch.h"
+
+#define SHAPE "model.transformer."
+
+/* Vocabularies of published tokenizers that an argument names: of GPT-2 (openai-community/gpt2, config.json), BERT
+ * (google-bert/bert-large-uncased and -cased, config.json), Llama 2 (meta-llama/Llama-2-7b, config.json). */
+static const struct { const char *tokenizer; long size; } vocabularies[] = {
+    {"GPT2BPETokenizer", 50257}, {"BertWordPieceLowerCase", 30522}, {"BertWordPieceCase", 28996},
+    {"Llama2Tokenizer", 32000},
+};
+/* Programs that train what this is not. */
+static const struct { const char *part, *what; } other_models[] = {
+    {"t5", "an encoder and a decoder"}, {"mamba", "state-space layers"}, {"hybrid", "state-space layers"},
+    {"retro", "retrieval"}, {"vlm", "images"}, {"vision", "images"}, {"vit", "images"}, {"ict", "two encoders"},
+    {"multimodal", "images"},
+};
+
+static bool is_bert(const struct imported *m)
+{
+    return m->launch->program && strstr(m->launch->program, "bert");
+}
+
+/* `part` as a word of pretrain_PART.py. */
+static bool program_has(const struct imported *m, const char *part)
+{
+    const char *name = m->launch->program ? strrchr(m->launch->program, '/') : NULL;
+
+    name = name ? name + 1 : m->launch->program;
+    for (const char *at = name; at && (at = strstr(at, part)); at++)
+        if (at > name && at[-1] == '_' && !isalpha((unsigned char)at[strlen(part)]))
+            return true;
+    return false;
+}
+
+/* Megatron-LM pads to a multiple of make-vocab-size-divisible-by x tensor (megatron/training/tokenizer, _vocab_size_with_padding);
+ * so does dtsim where that is 128. */
+static void put_vocabulary(struct imported *m)
+{
+    const char *tokenizer = imported_word(m, "tokenizer-type");
+    long padded = imported_number(m, "padded-vocab-size"), size = imported_number(m, "vocab-size");
+    long multiple = imported_number(m, "make-vocab-size-divisible-by");
+
+    if (!padded)
+        padded = imported_number(m, "pad-vocab-size-to");
+    for (size_t i = 0; !size && tokenizer && i < COUNT(vocabularies); i++)
+        if (!strcmp(tokenizer, vocabularies[i].tokenizer))
+            size = vocabularies[i].size;
+    if (!padded && !size && m->shaped)
+        return;
+    if (!padded && !size) {
+        size = is_bert(m) ? 30522 : 50257;
+        launch_warn(m->launch, m->arena, m->launch->loc, "the size of the vocabulary is not said; %s is taken; give "
+                    "--set vocab-size=N", is_bert(m) ? "BERT's, 30522," : "GPT-2's, 50257,");
+        imported_remark(m, "vocabulary: not said; %s", is_bert(m) ? "BERT's" : "GPT-2's");
+    }
+    if (!padded && multiple > 0 && multiple != 128) {
+        long step = multiple * imported_number(m, "tensor-model-parallel-size");
+
+        padded = step > 0 ? (size + step - 1) / step * step : size;
+    }
+    imported_put(m, SHAPE "vocabulary", "%ld", padded ? padded : size);
+}
+
+static void put_positions(struct imported *m)
+{
+    const char *type = imported_word(m, "position-embedding-type");
+    bool rotary = imported_given(m, "use-rotary-position-embeddings") != NULL;
+
+    if (!strcmp(type, "relative"))
+        imported_refuse(m, "position-embedding-type", "relative positions are not simulated; expected learned_absolute, "
+                        "rope, mrope, yarn or none");
+    else if (!strcmp(type, "alibi"))
+        imported_warn(m, "position-embedding-type", "simulated as rope, which turns queries and keys");
+    if (m->shaped && !imported_given(m, "position-embedding-type"))
+        return;
+    if (strcmp(type, "learned_absolute") || rotary || imported_given(m, "no-position-embedding"))
+        imported_put(m, SHAPE "positions", "0");
+    else if (imported_given(m, "max-position-embeddings"))
+        imported_put(m, SHAPE "positions", "%ld", imported_number(m, "max-position-embeddings"));
+}
+
+static void put_attention(struct imported *m)
+{
+    const struct launch_argument *window = imported_given(m, "window-size");
+    const char *every = imported_word(m, "window-attn-skip-freq");
+
+    if (imported_given(m, "multi-latent-attention")) {
+        imported_put(m, SHAPE "kv_rank", "%ld", imported_number(m, "kv-lora-rank"));
+        if (imported_given(m, "q-lora-rank"))
+            imported_put(m, SHAPE "q_rank", "%ld", imported_number(m, "q-lora-rank"));
+        imported_put(m, SHAPE "head_size", "%ld", imported_number(m, "qk-head-dim"));
+        imported_put(m, SHAPE "rope_head_size", "%ld", imported_number(m, "qk-pos-emb-head-dim"));
+        imported_put(m, SHAPE "value_head_size", "%ld", imported_number(m, "v-head-dim"));
+        if (imported_given(m, "kv-channels") && !m->launch->log)
+            imported_warn(m, "kv-channels", "has no effect with %s",
+                          imported_shown(m, "multi-latent-attention"));
+    } else {
+        if (imported_given(m, "group-query-attention"))
+            imported_put(m, SHAPE "kv_heads", "%ld", imported_number(m, "num-query-groups"));
+        if (imported_given(m, "kv-channels"))
+            imported_put(m, SHAPE "head_size", "%ld", imported_number(m, "kv-channels"));
+        if (imported_given(m, "qk-layernorm"))               /* latent attention has norms in any case */
+            imported_put(m, SHAPE "qk_norm", "head");
+    }
+    if (window) {
+        const char *text = window->count ? window->values[0].text : "";
+        long left = strtol(text + (*text == '('), NULL, 10);
+
+        if (left < 0)
+            return;                                          /* -1: no bound */
+        imported_put(m, SHAPE "window", "%ld", left + 1);
+        if (every && strspn(every, "0123456789") == strlen(every))
+            imported_put(m, SHAPE "full_every", "%s", every);
+        else if (every)
+            imported_refuse(m, "window-attn-skip-freq", "expected a whole number, found '%.60s': other patterns are not "
+                            "simulated", every);
+    }
+}
+
+static void put_mlp(struct imported *m)
+{
+    long hidden = imported_number(m, "hidden-size");
+    bool gated = imported_given(m, "swiglu") || imported_given(m, "quick-geglu");
+
+    if (gated)
+        imported_put(m, SHAPE "mlp", "swiglu");
+    else if (imported_given(m, "squared-relu"))
+        imported_put(m, SHAPE "mlp", "squared-relu");
+    if (imported_given(m, "quick-geglu"))
+        imported_warn(m, "quick-geglu", "simulated as SwiGLU, which has the same three GEMMs");
+    if (imported_given(m, "ffn-hidden-size"))
+        imported_put(m, SHAPE "ffn", "%ld", imported_number(m, "ffn-hidden-size"));
+    else if (imported_given(m, "swiglu"))                     /* arguments.py, validate_args */
+        imported_put(m, SHAPE "ffn", "%ld", (long)(4.0 * (double)hidden * 2 / 3 / 64) * 64);
+    if (imported_given(m, "disable-bias-linear"))
+        imported_put(m, SHAPE "qkv_bias", imported_given(m, "add-qkv-bias") ? "true" : "false");
+}
+
+void megatron_model(struct imported *m)
+{
+    static const char *const needed[] = {"num-layers", "hidden-size", "num-attention-heads", "seq-length",
+                                         "micro-batch-size"};
+
+    for (size_t i = 0; i < COUNT(other_models); i++)
+        if (program_has(m, other_models[i].part)) {
+            error_add(m->err, EXIT_INPUT, m->launch->loc, "%s trains a model with %s, which is not simulated; expected a "
+                      "GPT or BERT (pretrain_gpt.py, pretrain_bert.py)", m->launch->program, other_models[i].what);
+            return;
+        }
+    for (size_t i = 0; i < COUNT(needed); i++)
+        if (!imported_given(m, needed[i]) && m->shaped && strcmp(needed[i], "micro-batch-size"))
+            continue;
+        else if (!imported_given(m, needed[i]))
+            error_add(m->err, EXIT_INPUT, m->launch->loc, "missing %s; if another file says it, give --set %s=N",
+                      imported_shown(m, needed[i]), needed[i]);
+        else if (imported_number(m, needed[i]) < 1)
+            imported_refuse(m, needed[i], "expected a number above 0");
+    if (m->err->count)
+        return;
+    if (m->shaped && !imported_given(m, "seq-length"))
+        imported_length(m, imported_shown(m, "seq-length"));
+    put_vocabulary(m);
+    put_positions(m);
+    put_attention(m);
+    put_mlp(m);
+    if (is_bert(m)) {
+        imported_put(m, SHAPE "causal", "false");
+        imported_put(m, SHAPE "head", "masked-language-model");
+        imported_put(m, SHAPE "token_types", "2");
+    }
+}
