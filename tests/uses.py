@@ -2,7 +2,7 @@
 """Who uses whom, read off the symbols of the objects: uses.py BUILD [--mend]
 
 - A file of sim/ includes, itself, a header of each room whose functions or data it uses. --mend adds the lines that lack.
-- A file uses its own room and the rooms above it in the list of tests/support/sources.h; the lists of strategies, charts and
+- A file uses its own room and the rooms before it in the list of tests/support/sources.h; the lists of strategies, charts and
   commands are the exception.
 - Files do not use each other in a circle. Only the registries do: list.h names each schedule, which calls functions of its
   registry.
@@ -144,7 +144,7 @@ def main():
             wrong.append(f"{source} uses {', '.join(sorted(add))} and does not include it")
         for other, symbols in others.items():
             if room(other) in order and order.index(room(other)) > order.index(room(source)):
-                wrong.append(f"{source} uses {', '.join(sorted(symbols))} of {other}, a room below its own")
+                wrong.append(f"{source} uses {', '.join(sorted(symbols))} of {other}, a room behind its own")
     wrong += [f"{', '.join(circle)} use each other in a circle" for circle in circles(uses)]
     print(f"{len(uses)} files, {sum(map(len, uses.values()))} uses")
     print("\n".join(wrong))

@@ -6,7 +6,7 @@
 
 #include "simulated.h"
 
-/* The rooms of sim/, WING/ROOM, from the ground up. A room includes itself and the rooms above it in this list, by
+/* The rooms of sim/, WING/ROOM, from the ground up. A room includes itself and the rooms before it in this list, by
  * ROOM/FILE. */
 static const char *const rooms[] = {
     "lib/base", "lib/files", "lib/process", "lib/config", "lib/expression",

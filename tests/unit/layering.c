@@ -3,7 +3,7 @@
 
 #include <sys/stat.h>
 
-/* What the order of rooms does not say: who alone sees a library, and who sees less than all that is above it. */
+/* What the order of rooms does not say: who alone sees a library, and who sees less than all that is before it. */
 struct rule {
     const char *files;               /* a path's beginning, below the sources */
     const char *except;              /* of these names (between spaces), or NULL */
@@ -73,7 +73,7 @@ static int place_of(const char *path, const char *in)
     return -1;
 }
 
-/* A file of sim/ includes files of its room or of rooms above, by room and name; private headers only of its room. The two
+/* A file of sim/ includes files of its room or of rooms before it, by room and name; private headers only of its room. The two
  * lists of strategies are the exception, as they stand for all schedules and collectives. */
 static void check_room(const char *path, const char *header)
 {
@@ -89,7 +89,7 @@ static void check_room(const char *path, const char *header)
     if (other < 0)
         fail_msg("%s includes %s; expected a room of sim/ and a name", path, header);
     if (other > own)
-        fail_msg("%s includes %s, which stands below it", path, header);
+        fail_msg("%s includes %s, which stands behind it in the list of sources.h", path, header);
     if (other != own && strstr(header, "_internal.h"))
         fail_msg("%s includes %s, which is private to its room", path, header);
 }
@@ -213,30 +213,42 @@ static void test_rooms(void **state)
     each_folder("sim", check_wing);
 }
 
-/* No two files of sim/ have one name: a name says which file. */
-static char *names_of_files[2048];
-static size_t files_named;
+/* No two files of sim/ have one name, and no two structs of its headers: a name says which. */
+static struct { char name[64], path[128]; } taken[4096];
+static size_t taken_count;
 
-static void check_unique(const char *path, const char *text)
+static void take(const char *name, size_t length, const char *path)
 {
+    assert_true(taken_count < COUNT(taken) && length < sizeof taken->name);
+    for (size_t i = 0; i < taken_count; i++)
+        if (strlen(taken[i].name) == length && !strncmp(name, taken[i].name, length))
+            fail_msg("%s: %s is also a name of %s", path, taken[i].name, taken[i].path);
+    snprintf(taken[taken_count].name, sizeof taken->name, "%.*s", (int)length, name);
+    snprintf(taken[taken_count++].path, sizeof taken->path, "%s", path);
+}
+
+static void take_names(const char *path, const char *text)
+{
+    static const char begin[] = "\nstruct ";
     const char *name = strrchr(path, '/') + 1;
 
-    (void)text;
-    for (size_t i = 0; i < files_named && !strncmp(path, "sim/", 4); i++)
-        if (!strcmp(name, strrchr(names_of_files[i], '/') + 1))
-            fail_msg("%s has the name of %s", path, names_of_files[i]);
     if (strncmp(path, "sim/", 4))
         return;
-    assert_true(files_named < COUNT(names_of_files));
-    names_of_files[files_named++] = strdup(path);
+    take(name, strlen(name), path);
+    for (const char *at = strstr(name, ".h") ? strstr(text, begin) : NULL; at; at = strstr(at + 1, begin)) {
+        const char *word = at + strlen("\n");
+        size_t length = strcspn(word, "{;(*\n");
+
+        if (word[length] == '{')
+            take(word, length, path);
+    }
 }
 
 static void test_unique(void **state)
 {
     (void)state;
-    each_source(check_unique);
-    while (files_named)
-        free(names_of_files[--files_named]);
+    each_source(take_names);
+    assert_true(taken_count > 1000);
 }
 
 static void test_includes(void **state)

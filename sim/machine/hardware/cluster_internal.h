@@ -1,4 +1,4 @@
-/* cluster_internal: the members of a cluster, and the steps of loading one. Only sim/hardware/ and the tests of
+/* cluster_internal: the members of a cluster, and the steps of loading one. Only hardware/ and the tests of
  * clusters read these members; other rooms call the functions of cluster.h. The struct is complete for all so that a
  * scenario can hold one. */
 #ifndef DTSIM_CLUSTER_INTERNAL_H

@@ -169,7 +169,7 @@ void shell_end_function(struct shell *shell)
 {
     const struct frame *top = shell_top(shell);
 
-    *GROW(&shell->functions) = (struct function){top->name, shell->source + top->body, shell->at - 1 - top->body,
+    *GROW(&shell->functions) = (struct shell_function){top->name, shell->source + top->body, shell->at - 1 - top->body,
                                                  top->close == ')', top->taken};
 }
 

@@ -143,7 +143,7 @@ static int alias(const struct call *call)
         const struct shell_cells *cells = &call->fields->items[i];
 
         if (length > 1 && call->life > LIFE_DEAD)
-            *GROW(&call->shell->functions) = (struct function){
+            *GROW(&call->shell->functions) = (struct shell_function){
                 arena_strndup(call->shell->arena, text, length - 1), cells->items + length, cells->count - length, false, false};
     }
     return 1;
@@ -291,7 +291,7 @@ int shell_call(struct shell *shell, const struct fields *fields, size_t begin, b
 {
     struct call call = {shell, fields, begin, LIFE_SURE, status};
     enum life life = shell->now, reach = shell->reach;
-    const struct function *function = NULL;
+    const struct shell_function *function = NULL;
     size_t locals = shell->locals.count, snapshots = shell->undo.count;
 
     for (size_t i = 0; i < shell->functions.count; i++)

@@ -53,7 +53,7 @@ struct frame {
     size_t body;                     /* where its body begins */
     char close;                      /* its last character */
 };
-struct function {
+struct shell_function {
     const char *name;
     const struct cell *source;
     size_t length;
@@ -70,7 +70,7 @@ struct shell {
     size_t nvariables, capacity;
     struct variable argument;        /* what shell_variable made of $1, $2, ... */
     struct snapshots undo, locals;
-    struct functions { struct function *items; size_t count, capacity; } functions;
+    struct functions { struct shell_function *items; size_t count, capacity; } functions;
     struct shell_commands *commands;
     struct frame frames[SHELL_MAX_FRAMES];
     int nframes, base;               /* base: frames of the scripts around */
