@@ -1,5 +1,5 @@
 /* Chimera: micro-batches enter at both ends of the pipeline, each direction with its own copy of the model. */
-#include "schedule/schedule.h"
+#include "both_ends.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -42,12 +42,7 @@ static bool doubles(const struct plan *plan)
 
 static int check(const struct plan *plan, struct loc loc, struct error *err)
 {
-    if (plan->stages % 2 == 0)
-        return 0;
-    return error_infeasible(err, ERROR_SCHEDULE, loc,
-                            "strategy: schedule: chimera found pipeline %d; expected an even number, so that the two "
-                            "directions meet between ranks",
-                            plan->stages);
+    return both_ends_check(plan, "chimera", "so that the two directions meet between ranks", loc, err);
 }
 
 /* A rank's works by step; a work is one pass of one or two micro-batches. */
@@ -128,12 +123,12 @@ static double ideal_makespan(const struct plan *plan, double f, double b, double
 
 static int ideal_in_flight(const struct plan *plan, int rank)
 {
-    int mirrored = plan->stages - 1 - rank, outside = rank < mirrored ? rank : mirrored;
     int block = plan->stages < plan->micro_batches ? plan->stages : plan->micro_batches;
+    int most = block / 2 + 1 + both_ends_outside(plan, rank);
 
     if (doubles(plan))
         return -1;
-    return block / 2 + 1 + outside < block ? block / 2 + 1 + outside : block;
+    return most < block ? most : block;
 }
 
 const struct schedule schedule_chimera = {

@@ -1,9 +1,8 @@
 /* DualPipe: micro-batches enter at both ends of the pipeline, each direction with its own copy of the model. In the
  * steady state a forward and a backward of opposite directions are one action (joined by + below), so that the
  * communication of one hides behind the other. At the end, weight gradients are postponed to fill the bubble. */
+#include "both_ends.h"
 #include "dualpipe.h"
-
-#include <math.h>
 
 static const char figure[] =
     "S4  f1 f2 f3 F1 I1 W1 F2 f4+B2 ~  .  F3+b1 ~  B3 ~  .  F4+b2 ~  B4 ~  i3 w3 i4 w4\n"
@@ -13,42 +12,28 @@ static const char figure[] =
 
 static int check(const struct plan *plan, struct loc loc, struct error *err)
 {
-    if (plan->stages % 2)
-        return error_infeasible(
-            err, ERROR_SCHEDULE, loc,
-            "strategy: schedule: dualpipe found pipeline %d; expected an even number, half of the ranks "
-            "for each direction",
-            plan->stages);
-    if (plan->micro_batches >= 2 * plan->stages)
-        return 0;
-    return error_infeasible(
-        err, ERROR_SCHEDULE, loc,
-        "strategy: schedule: dualpipe with pipeline %d found %d micro-batches; expected at least %d, "
-        "over both directions",
-        plan->stages, plan->micro_batches, 2 * plan->stages);
+    return both_ends_check(plan, "dualpipe", "half of the ranks for each direction", loc, err) ||
+           dualpipe_check(plan, "dualpipe", ", over both directions", loc, err) ? -1 : 0;
 }
 
 /* Two Vs that point at each other, each with half of the ranks and half of the micro-batches. */
 static void row(struct row *row, const struct plan *plan, int rank)
 {
-    int mirrored = plan->stages - 1 - rank;
+    int outside = both_ends_outside(plan, rank);
 
-    dualpipe_row(row, &(struct dualpipe){
-        .ranks = plan->stages / 2, .rank = rank < mirrored ? rank : mirrored, .near = rank < mirrored ? 0 : 1,
-        .micro_batches = plan_micro_batches(plan), .recompute = plan->recompute,
-    });
+    dualpipe_row(row, plan, &(struct dualpipe){.ranks = plan->stages / 2, .rank = outside, .near = rank != outside});
 }
 
 static double ideal_makespan(const struct plan *plan, double f, double b, double r)
 {
     (void)r;
-    return plan->recompute ? NAN : plan->micro_batches * (f + b) + dualpipe_idle(plan->stages / 2, f, b);
+    return dualpipe_makespan(plan, plan->stages / 2, f, b);
 }
 
 static int ideal_in_flight(const struct plan *plan, int rank)
 {
     (void)rank;
-    return plan->stages + 1;
+    return dualpipe_in_flight(plan->stages / 2);
 }
 
 const struct schedule schedule_dualpipe = {

@@ -11,6 +11,7 @@
 
 struct walk {
     struct row *row;
+    const struct plan *plan;
     const struct dualpipe *shape;
     int forwards[2], backwards[2];   /* [phase]: done so far; phase 0 near, 1 far */
     struct late { int chunk, mb; } *late;    /* split backwards; their weight gradients come later, in this order */
@@ -31,7 +32,7 @@ static void do_backward(struct walk *walk, int phase, bool split)
 {
     int chunk = chunk_of(walk, phase), mb = walk->backwards[phase]++;
 
-    if (walk->shape->recompute)
+    if (walk->plan->recompute)
         recompute(walk->row, chunk, mb);
     if (!split) {
         backward(walk->row, chunk, mb);
@@ -52,7 +53,7 @@ static void do_both(struct walk *walk, int forward_phase)
 {
     int back = 1 - forward_phase, mb = walk->backwards[back]++;
 
-    if (walk->shape->recompute)
+    if (walk->plan->recompute)
         recompute(walk->row, chunk_of(walk, back), mb);
     overlapped(walk->row, chunk_of(walk, forward_phase), walk->forwards[forward_phase]++, chunk_of(walk, back), mb);
 }
@@ -74,7 +75,7 @@ static void fill(struct walk *walk, int rank, int behind)
 
 static void overlap(struct walk *walk, int rank, int behind)
 {
-    int pairs = walk->shape->micro_batches - 2 * walk->shape->ranks + rank + 1;
+    int pairs = plan_micro_batches(walk->plan) - 2 * walk->shape->ranks + rank + 1;
 
     for (int i = 0; i < pairs; i++) {
         if (i == 0 && behind == 0) {     /* on the last rank the first backward needs the forward just before it */
@@ -107,21 +108,31 @@ static void drain(struct walk *walk, int rank, int behind)
         do_weight(walk);
 }
 
-void dualpipe_row(struct row *row, const struct dualpipe *shape)
+void dualpipe_row(struct row *row, const struct plan *plan, const struct dualpipe *shape)
 {
-    struct walk walk = {.row = row, .shape = shape};
+    struct walk walk = {.row = row, .plan = plan, .shape = shape};
     int rank = shape->rank, behind = shape->ranks - 1 - rank;
 
-    walk.late = xcalloc(2 * (size_t)shape->micro_batches, sizeof *walk.late);
+    walk.late = xcalloc(2 * (size_t)plan_micro_batches(plan), sizeof *walk.late);
     fill(&walk, rank, behind);
     overlap(&walk, rank, behind);
     drain(&walk, rank, behind);
     free(walk.late);
 }
 
-/* DeepSeek: with PP = 2P stages, (PP/2 - 1)(F&B + B - 3W). With F&B = F + B here and F = W this is (P-1) 2F. It is the
- * same for shorter backwards, because ranks then wait for forwards. */
-double dualpipe_idle(int ranks, double f, double b)
+int dualpipe_check(const struct plan *plan, const char *name, const char *of, struct loc loc, struct error *err)
 {
-    return b <= 2 * f * (1 + 1e-9) ? (ranks - 1) * 2 * f : NAN;
+    if (plan->micro_batches >= 2 * plan->stages)
+        return 0;
+    return error_infeasible(err, ERROR_SCHEDULE, loc, "strategy: schedule: %s with pipeline %d found %d micro-batches; "
+                            "expected at least %d%s", name, plan->stages, plan->micro_batches, 2 * plan->stages, of);
+}
+
+/* DeepSeek: with PP = 2P stages, a rank is idle for (PP/2 - 1)(F&B + B - 3W). With F&B = F + B here and F = W this is
+ * (P-1) 2F. It is the same for shorter backwards, because ranks then wait for forwards. */
+double dualpipe_makespan(const struct plan *plan, int ranks, double f, double b)
+{
+    if (plan->recompute || b > 2 * f * (1 + 1e-9))
+        return NAN;
+    return 2 * plan_micro_batches(plan) * (f + b) + (ranks - 1) * 2 * f;
 }

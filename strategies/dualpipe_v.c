@@ -3,39 +3,30 @@
  * behind the other. At the end, weight gradients are postponed to fill the bubble. */
 #include "dualpipe.h"
 
-#include <math.h>
-
 static const char figure[] =
     "S2  .  F1 f1 F2 f2 F3 b1 ~  f3+B1 ~  F4+b2 ~  f4+B2 ~  b3 ~  B3 ~  .  i4 I4 w4 W4\n"
     "S1  F1 F2 F3 f1 i1 w1 f2 F4+b2 ~  .  f3+B1 ~  b3 ~  .  f4+B2 ~  b4 ~  I3 W3 I4 W4\n";
 
 static int check(const struct plan *plan, struct loc loc, struct error *err)
 {
-    if (plan->micro_batches >= 2 * plan->stages)
-        return 0;
-    return error_infeasible(
-        err, ERROR_SCHEDULE, loc,
-        "strategy: schedule: dualpipe-v with pipeline %d found %d micro-batches; expected at least %d", plan->stages,
-        plan->micro_batches, 2 * plan->stages);
+    return dualpipe_check(plan, "dualpipe-v", "", loc, err);
 }
 
 static void row(struct row *row, const struct plan *plan, int rank)
 {
-    dualpipe_row(row, &(struct dualpipe){
-        .ranks = plan->stages, .rank = rank, .micro_batches = plan->micro_batches, .recompute = plan->recompute,
-    });
+    dualpipe_row(row, plan, &(struct dualpipe){.ranks = plan->stages, .rank = rank});
 }
 
 static double ideal_makespan(const struct plan *plan, double f, double b, double r)
 {
     (void)r;
-    return plan->recompute ? NAN : 2 * plan->micro_batches * (f + b) + dualpipe_idle(plan->stages, f, b);
+    return dualpipe_makespan(plan, plan->stages, f, b);
 }
 
 static int ideal_in_flight(const struct plan *plan, int rank)
 {
     (void)rank;
-    return 2 * plan->stages + 1;
+    return dualpipe_in_flight(plan->stages);
 }
 
 const struct schedule schedule_dualpipe_v = {

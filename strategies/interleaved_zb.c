@@ -33,23 +33,9 @@ static void row(struct row *row, const struct plan *plan, int rank)
     int turns = interleaving_turns(plan), warm = interleaving_warm_up(plan, group(plan), rank, 1);
 
     for (int k = -warm; k < turns + rank; k++) {
-        if (k + warm < turns) {
-            struct work work = interleaving_forward(plan, group(plan), k + warm);
-
-            forward(row, work.chunk, work.mb);
-        }
-        if (k >= 0 && k < turns) {
-            struct work work = interleaving_backward(plan, group(plan), k);
-
-            if (plan->recompute)
-                recompute(row, work.chunk, work.mb);
-            backward_input(row, work.chunk, work.mb);
-        }
-        if (k >= rank) {
-            struct work work = interleaving_backward(plan, group(plan), k - rank);
-
-            backward_weight(row, work.chunk, work.mb);
-        }
+        interleaving_turn(row, plan, group(plan), FORWARD, k + warm);
+        interleaving_turn(row, plan, group(plan), BACKWARD_INPUT, k);
+        interleaving_turn(row, plan, group(plan), BACKWARD_WEIGHT, k - rank);
     }
 }
 
@@ -73,9 +59,7 @@ static double ideal_makespan(const struct plan *plan, double f, double b, double
 
 static int ideal_in_flight(const struct plan *plan, int rank)
 {
-    int limit = interleaving_warm_up(plan, group(plan), rank, 1) + 1 + rank;
-
-    return limit < interleaving_turns(plan) ? limit : interleaving_turns(plan);
+    return interleaving_in_flight(plan, interleaving_warm_up(plan, group(plan), rank, 1) + 1 + rank);
 }
 
 const struct schedule schedule_interleaved_zb = {

@@ -5,28 +5,29 @@ int interleaving_turns(const struct plan *plan)
     return plan->chunks * plan->micro_batches;
 }
 
-struct work interleaving_forward(const struct plan *plan, int group, int k)
+void interleaving_turn(struct row *row, const struct plan *plan, int group, enum work_kind kind, int k)
 {
+    if (k < 0 || k >= interleaving_turns(plan))
+        return;
     if (group > plan->micro_batches)
         group = plan->micro_batches;
     int first = k / (group * plan->chunks) * group, left = plan->micro_batches - first;
     int turn = k - first * plan->chunks, size = group < left ? group : left;
+    int chunk = kind == FORWARD ? turn / size : plan->chunks - 1 - turn / size, mb = first + turn % size;
 
-    return (struct work){.kind = FORWARD, .chunk = turn / size, .mb = first + turn % size};
+    if (plan->recompute && (kind == BACKWARD || kind == BACKWARD_INPUT))
+        recompute(row, chunk, mb);
+    *GROW(row) = (struct work){.kind = kind, .chunk = chunk, .mb = mb};
 }
 
-struct work interleaving_backward(const struct plan *plan, int group, int k)
+int interleaving_in_flight(const struct plan *plan, int forwards)
 {
-    struct work work = interleaving_forward(plan, group, k);
-
-    return (struct work){.kind = BACKWARD, .chunk = plan->chunks - 1 - work.chunk, .mb = work.mb};
+    return forwards < interleaving_turns(plan) ? forwards : interleaving_turns(plan);
 }
 
 int interleaving_warm_up(const struct plan *plan, int group, int rank, int turns_apart)
 {
-    int warm = turns_apart * (plan->stages - 1 - rank) + (plan->chunks - 1) * group;
-
-    return warm < interleaving_turns(plan) ? warm : interleaving_turns(plan);
+    return interleaving_in_flight(plan, turns_apart * (plan->stages - 1 - rank) + (plan->chunks - 1) * group);
 }
 
 /* Rows need not be built where every group is even: then no rank waits for work that comes behind its own. */

@@ -11,10 +11,12 @@ struct interleaving_options {
 };
 
 int interleaving_turns(const struct plan *plan);         /* the number of a rank's forwards */
-/* The k-th forward and the k-th backward of a rank, in groups of `group` micro-batches; the last group may be smaller.
- * Backwards visit the chunks in the opposite order. */
-struct work interleaving_forward(const struct plan *plan, int group, int k);
-struct work interleaving_backward(const struct plan *plan, int group, int k);
+/* Appends a rank's k-th work of this kind, after its recomputation if it has one; nothing where the rank has no such
+ * turn. Groups have `group` micro-batches; the last one may be smaller. Backwards visit the chunks in the opposite
+ * order. */
+void interleaving_turn(struct row *row, const struct plan *plan, int group, enum work_kind kind, int k);
+/* So many forwards, or all if there are fewer. */
+int interleaving_in_flight(const struct plan *plan, int forwards);
 
 /* The number of forwards before a rank's first pair of forward and backward: `turns_apart` fewer on each later rank. */
 int interleaving_warm_up(const struct plan *plan, int group, int rank, int turns_apart);

@@ -1,26 +1,30 @@
-/* Star broadcast: the root sends its vector to every rank, one after another.
+/* Star broadcast: the root sends its vector to every rank, one after another. Star reduce is its reverse: every rank
+ * sends its vector to the root, one after another.
  *
  * Cost: n - 1 messages one after another through the root's port, as of a parameter server (Li et al., "Scaling
  * distributed machine learning with the parameter server", OSDI 2014). */
-#include "collective/collective.h"
+#include "rooted.h"
 
-/* a: the whole vector; => the receiver keeps it. */
-static const char figure[] =
+/* a: the whole vector; => the receiver keeps it; +> the receiver adds it to its own. */
+static const char broadcast_figure[] =
     "step  rank 0   rank 1   rank 2   rank 3\n"
     " 0    a => 1\n"
     " 1    a => 2\n"
     " 2    a => 3\n";
+static const char reduce_figure[] =
+    "step  rank 0   rank 1   rank 2   rank 3\n"
+    " 0             a +> 0\n"
+    " 1                      a +> 0\n"
+    " 2                               a +> 0\n";
 
-static int chunks(const struct task *task)
+static void write_broadcast(struct messages *messages, const struct task *task)
 {
-    (void)task;
-    return 1;
+    star(messages, task, 0, COPY);
 }
 
-static void write_messages(struct messages *messages, const struct task *task)
+static void write_reduce(struct messages *messages, const struct task *task)
 {
-    for (int r = 1; r < task->n; r++)
-        copy(messages, r - 1, 0, r, 0, 1);
+    star(messages, task, 0, REDUCE);
 }
 
 static double ideal(const struct task *task, double latency, double bandwidth)
@@ -33,9 +37,21 @@ const struct collective collective_broadcast_star = {
     .name = "star",
     .title = "Star broadcast (from a server, one after another)",
     .paper = "Li et al., Scaling distributed machine learning with the parameter server, OSDI 2014",
-    .figure = figure,
+    .figure = broadcast_figure,
     .formula = "(n - 1) (latency + bytes / bandwidth)",
-    .chunks = chunks,
-    .write_messages = write_messages,
+    .chunks = whole_vector,
+    .write_messages = write_broadcast,
+    .ideal = ideal,
+};
+
+const struct collective collective_reduce_star = {
+    .op = COLLECTIVE_REDUCE,
+    .name = "star",
+    .title = "Star reduce (to a server, one after another)",
+    .paper = "Li et al., Scaling distributed machine learning with the parameter server, OSDI 2014",
+    .figure = reduce_figure,
+    .formula = "(n - 1) (latency + bytes / bandwidth)",
+    .chunks = whole_vector,
+    .write_messages = write_reduce,
     .ideal = ideal,
 };

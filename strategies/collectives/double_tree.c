@@ -19,6 +19,7 @@
  * piece is a wave that follows the one before. */
 #include "pieces.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 /* a b: the pieces (pieces.h) of the first and the second half; +> the receiver adds it to its own; => it keeps it.

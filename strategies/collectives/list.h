@@ -1,6 +1,6 @@
 /* Every collective, a line each, in the order of lists. COLLECTIVE(name) stands for the table `const struct collective
- * collective_<name>` in the file of that name. An all-reduce's file has the algorithm's name, any other the operation's
- * and the algorithm's. */
+ * collective_<name>`. An all-reduce's file has the algorithm's name, any other the operation's and the algorithm's. A
+ * reduce is a broadcast reversed and stands in the broadcast's file, and a reduce-scatter in the all-gather's. */
 COLLECTIVE(naive)
 COLLECTIVE(tree)
 COLLECTIVE(butterfly)

@@ -6,7 +6,7 @@
  *
  * Cost: every vector crosses rank 0's port by itself, n - 1 in and n - 1 out (the latency and bandwidth model of
  * Hockney, "The communication challenge for MPP: Intel Paragon and Meiko CS-2", Parallel Computing 20(3), 1994). */
-#include "collective/collective.h"
+#include "rooted.h"
 
 /* a: the whole vector; +> the receiver adds it to its own; => the receiver keeps it. */
 static const char figure[] =
@@ -18,20 +18,9 @@ static const char figure[] =
     " 4    a => 2\n"
     " 5    a => 3\n";
 
-static int chunks(const struct task *task)
-{
-    (void)task;
-    return 1;
-}
-
 static void write_messages(struct messages *messages, const struct task *task)
 {
-    int n = task->n;
-
-    for (int r = 1; r < n; r++)
-        reduce(messages, r - 1, r, 0, 0, 1);
-    for (int r = 1; r < n; r++)
-        copy(messages, n - 2 + r, 0, r, 0, 1);
+    star(messages, task, star(messages, task, 0, REDUCE), COPY);
 }
 
 static double ideal(const struct task *task, double latency, double bandwidth)
@@ -53,7 +42,7 @@ const struct collective collective_naive = {
     .paper = "the baseline; cost model: Hockney, The communication challenge for MPP, Parallel Computing 20(3), 1994",
     .figure = figure,
     .formula = "2 (n - 1) (latency + bytes / bandwidth)",
-    .chunks = chunks,
+    .chunks = whole_vector,
     .write_messages = write_messages,
     .ideal = ideal,
     .cost = cost,

@@ -7,15 +7,16 @@
 
 #include <math.h>
 
-/* n - 1 steps from `step` on; `hand` is copy or reduce. */
+/* n - 1 steps from `step` on. */
 static inline void once_round(struct messages *messages, const struct task *task, int step, int ahead,
-                              void (*hand)(struct messages *, int, int, int, int, int))
+                              enum combine combine)
 {
     int ranks = task->folded ? task->folded : task->n;
 
     for (int t = step; t < step + task->n - 1; t++)
         for (int r = 0; r < ranks; r++)
-            hand(messages, t, r, (r + 1) % ranks, ((r - t + ahead) % ranks + ranks) % ranks, 1);
+            (combine == REDUCE ? reduce : copy)(messages, t, r, (r + 1) % ranks,
+                                                ((r - t + ahead) % ranks + ranks) % ranks, 1);
 }
 
 /* A share of the vector for each rank. */

@@ -19,8 +19,8 @@ static const char figure[] =
 
 static void write_messages(struct messages *messages, const struct task *task)
 {
-    once_round(messages, task, 0, -1, reduce);
-    once_round(messages, task, task->n - 1, -1, copy);
+    once_round(messages, task, 0, -1, REDUCE);
+    once_round(messages, task, task->n - 1, -1, COPY);
 }
 
 static double ideal(const struct task *task, double latency, double bandwidth)

@@ -5,7 +5,7 @@
  * Cost: ceil(log2 n) rounds up and as many down. It is exact for every n: rank 0 receives in each round up, one message
  * after another, and sends in each round down (Thakur, Rabenseifner, Gropp, "Optimization of collective communication
  * operations in MPICH", Int. J. High Performance Computing Applications 19(1), 2005). */
-#include "collective/collective.h"
+#include "rooted.h"
 
 /* a: the whole vector; +> the receiver adds it to its own; => the receiver keeps it. */
 static const char figure[] =
@@ -17,31 +17,14 @@ static const char figure[] =
     " 4    a => 2\n"
     " 5    a => 1            a => 3            a => 5\n";
 
-static int chunks(const struct task *task)
-{
-    (void)task;
-    return 1;
-}
-
 static void write_messages(struct messages *messages, const struct task *task)
 {
-    int n = task->n, step = 0, distance;
-
-    for (distance = 1; distance < n; distance *= 2, step++)
-        for (int r = 0; r + distance < n; r += 2 * distance)
-            reduce(messages, step, r + distance, r, 0, 1);
-    for (distance /= 2; distance > 0; distance /= 2, step++)
-        for (int r = 0; r + distance < n; r += 2 * distance)
-            copy(messages, step, r, r + distance, 0, 1);
+    binomial(messages, task, binomial(messages, task, 0, REDUCE), COPY);
 }
 
 static double ideal(const struct task *task, double latency, double bandwidth)
 {
-    int rounds = 0;
-
-    for (int reach = 1; reach < task->n; reach *= 2)
-        rounds++;
-    return 2 * rounds * (latency + task->bytes / bandwidth);
+    return 2 * binomial_rounds(task->n) * (latency + task->bytes / bandwidth);
 }
 
 /* The first rounds stay in the nodes, if nodes hold a power of two. */
@@ -65,7 +48,7 @@ const struct collective collective_tree = {
     .figure = figure,
     .formula = "2 ceil(log2 n) (latency + bytes / bandwidth)",
     .library_cost = LIBRARY_TREE,
-    .chunks = chunks,
+    .chunks = whole_vector,
     .write_messages = write_messages,
     .ideal = ideal,
     .cost = cost,

@@ -29,7 +29,7 @@ static const struct rule rules[] = {
      "flash_plan.h format.h kernels.h product.h reference.h reference_product.h sample.h statistics.h ", NULL},
     {"calibration/case", NULL, " base/ case.h case_list.h format.h kernels.h ", " cuda "},
     {"calibration/format", NULL, " base/ format.h ", " cuda "},
-    {"strategies/collectives/", NULL, " collective/collective.h fold.h once_round.h pieces.h ", NULL},
+    {"strategies/collectives/", NULL, " collective/collective.h fold.h once_round.h pieces.h rooted.h ", NULL},
     {"strategies/", " strategies/collectives/ ", " base/ schedule/schedule.h ", NULL},  /* and headers of that folder */
     {"plots/", NULL, " base/ files/ chart.h curves.h gantt.h heat.h list.h pareto.h plot.h records.h rows.h ", NULL},
     {"sim/machine/engine/", NULL, " base/ process/ topology/simgrid_file.h hardware/cluster.h engine/ ", NULL},

@@ -14,9 +14,9 @@
 #include "page/page.h"
 #include "process/module.h"
 #include "process/pool.h"
+#include "serve/requested.h"
 
-enum { STATE_MOST = 64 << 10,        /* B of a state on the command line */
-       GRACE = 1 };                  /* s after its time within which a question ends itself */
+enum { STATE_MOST = 64 << 10 };      /* B of a state on the command line */
 
 struct asked {
     uint64_t number;
@@ -52,16 +52,22 @@ static void reply(struct server *server, struct http_exchange *exchange, int sta
     server->http->reply(exchange, &answer);
 }
 
+/* Releases the errors. */
+static void reply_errors(struct server *server, struct http_exchange *exchange, struct error *err)
+{
+    char *text = computed_errors(err);
+
+    reply(server, exchange, 200, text);
+    free(text);
+    error_release(err);
+}
+
 static void reply_error(struct server *server, struct http_exchange *exchange, enum exit_code code, const char *why)
 {
     struct error err = {0};
-    char *text;
 
     error_add(&err, code, (struct loc){0}, "%s", why);
-    text = computed_errors(&err);
-    reply(server, exchange, 200, text);
-    free(text);
-    error_release(&err);
+    reply_errors(server, exchange, &err);
 }
 
 /* http's callback. */
@@ -247,7 +253,7 @@ static int done(void *context, uint64_t piece, const char *text, size_t length, 
 
 static bool unwanted(void *context, uint64_t piece, double seconds)
 {
-    return asked_at(context, piece)->unwanted || seconds > APP_SECONDS + GRACE;
+    return asked_at(context, piece)->unwanted || seconds > APP_SECONDS + REQUESTED_GRACE;
 }
 
 static int lost(void *context, uint64_t piece, enum pool_loss why, const char *note, const struct error *how,
@@ -255,16 +261,12 @@ static int lost(void *context, uint64_t piece, enum pool_loss why, const char *n
 {
     struct server *server = context;
     struct asked *asked = asked_at(server, piece);
+    struct error found = {0};
 
     (void)note;
     (void)err;
-    if (asked->unwanted)
-        reply_error(server, asked->exchange, EXIT_INTERRUPTED, "cancelled");
-    else if (why == POOL_UNWANTED)
-        reply_error(server, asked->exchange, EXIT_STOPPED, "stopped after 10 s: the simulation did not end by itself");
-    else
-        reply_error(server, asked->exchange, EXIT_UNEXPECTED, how->count ? how->messages[0].text :
-                    "the simulation ended early");
+    requested_lost(asked->unwanted, why, "after 10 s", how, &found);
+    reply_errors(server, asked->exchange, &found);
     forget(asked);
     server->http->attend(server->listens);
     return 0;
@@ -342,13 +344,11 @@ static int run(struct server *server, struct error *err)
 {
     static const struct pool_inlet inlet = {.watch = watch, .attend = attend, .text = text_of, .answer = answer,
                                             .unwanted = unwanted};
-    struct pool pool = {.jobs = 1, .what = "the simulation", .context = server, .inlet = &inlet, .begin = begin,
-                        .next = next, .done = done, .lost = lost};
-    enum pool_end end;
+    struct pool pool = {.jobs = 1, .context = server, .inlet = &inlet, .begin = begin, .next = next, .done = done,
+                        .lost = lost};
 
     server->guard.asked = pool_now();
-    end = pool_run(&pool, err);
-    return end == POOL_FAILED ? -1 : end == POOL_INTERRUPTED ? EXIT_INTERRUPTED : 0;
+    return requested_run(pool, err);
 }
 
 /* Whoever waits hears that the server ends: the library does not let it end before. */

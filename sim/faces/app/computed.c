@@ -6,7 +6,6 @@
 #include "app/question.h"
 #include "auto/auto.h"
 #include "base/base.h"
-#include "base/cache.h"
 #include "base/progress.h"
 #include "config/conf.h"
 #include "files/json.h"
@@ -15,19 +14,15 @@
 #include "report/result.h"
 #include "run/memory_advice.h"
 #include "scenario/scenario.h"
+#include "serve/requested.h"
 #include "store/tie.h"
 #include "tables/recorded.h"
 #include "tables/tables.h"
 #include "workload/workload.h"
 
-/* What belongs to an answer, from the question to the run. */
 struct computing {
-    struct arena arena, own;
     struct question question;
-    struct scenario scenario;
-    struct workload workload;
-    struct run run;
-    struct progress progress;
+    struct requested is;
 };
 
 char *computed_errors(const struct error *err)
@@ -43,7 +38,7 @@ char *computed_errors(const struct error *err)
  * line says where that is. */
 static json_t *yaml_of(const struct computing *computing)
 {
-    const struct node *written = computing->scenario.node, *file = node_at(written, "strategy.schedule.csv");
+    const struct node *written = computing->is.scenario.node, *file = node_at(written, "strategy.schedule.csv");
     char *text = NULL;
     size_t size;
     FILE *out = text_open(&text, &size);
@@ -85,20 +80,21 @@ static json_t *ties(json_t *numbers, const struct node *against)
     return json_boolean(both[1].number > 0 && tie_holds(both[0], both[1]));
 }
 
-static int simulate_it(struct computing *computing, struct error *err)
+static int simulate_it(struct computing *computing)
 {
-    const struct scenario *scenario = &computing->scenario;
+    struct requested *is = &computing->is;
+    const struct scenario *scenario = &is->scenario;
     bool timeline = computing->question.what == QUESTION_TIMELINE, advice = computing->question.what == QUESTION_ADVICE;
     struct simulate_options options = timeline ? simulate_options_of(scenario) : simulate_numbers_of(scenario);
 
     options.no_advice = !advice;
-    if ((advice ? workload_init_advised : workload_init)(&computing->workload, scenario, err))
+    if ((advice ? workload_init_advised : workload_init)(&is->workload, scenario, &is->err))
         return -1;
-    if (memory_is_short(&computing->workload)) {
+    if (memory_is_short(&is->workload)) {
         options = memory_needs;
         options.no_advice = !advice;
     }
-    return simulate_advised(&computing->workload, options, &computing->run, err);
+    return simulate_advised(&is->workload, options, &is->run, &is->err);
 }
 
 /* The table that `write` makes, as a reader gets it. */
@@ -154,45 +150,35 @@ static json_t *without_times(json_t *all)
     return numbers;
 }
 
-static void put_numbers(const struct computing *computing, bool fits, json_t *answer)
+static void put_numbers(const struct computing *computing, bool fits)
 {
-    json_t *numbers = fits ? result_json(&computing->run) : without_times(result_json(&computing->run));
+    json_t *all = result_json(&computing->is.run), *numbers = fits ? all : without_times(all);
     const struct node *against = computing->question.against.node;
 
     if (fits && against && against->kind == NODE_MAPPING)
-        json_put(answer, "ties", ties(numbers, against));
-    json_put(answer, "numbers", numbers);
-    json_put(answer, "yaml", yaml_of(computing));
+        json_put(computing->is.answer, "ties", ties(numbers, against));
+    json_put(computing->is.answer, "numbers", numbers);
+    json_put(computing->is.answer, "yaml", yaml_of(computing));
 }
 
 void computed_write(struct cache *cache, const char *text, size_t length, struct budget budget, FILE *out)
 {
-    struct computing computing = {.arena.cache = cache, .own.cache = cache};
-    struct error err = {0};
-    json_t *answer = json_object(), *errors;
-    int rc = question_read(&computing.own, text, length, &computing.question, &err);
+    struct computing computing = {.is = requested_begin(cache)};
+    struct requested *is = &computing.is;
+    int rc = question_read(&is->own, text, length, &computing.question, &is->err);
 
     if (!rc) {
-        progress_begin(&computing.progress, "the page's limit", budget.seconds, budget.bytes);
-        rc = question_scenario(&computing.arena, &computing.question, &computing.scenario, &err);
-        computing.scenario.progress = &computing.progress;
+        progress_begin(&is->progress, "the page's limit", budget.seconds, budget.bytes);
+        rc = question_scenario(&is->arena, &computing.question, &is->scenario, &is->err);
+        is->scenario.progress = &is->progress;
     }
     if (!rc)
-        rc = simulate_it(&computing, &err);
+        rc = simulate_it(&computing);
     if (!rc && computing.question.what == QUESTION_TIMELINE)
-        put_timeline(&computing.run, answer, &err);
-    else if (computing.run.metrics.ranks && computing.question.what != QUESTION_TIMELINE)
-        put_numbers(&computing, !rc, answer);
-    errors = err.count ? errors_json(&err) : json_pack("{s:i}", "exit_code", (int)EXIT_OK);
-    json_object_update(answer, errors);
-    json_line(answer, out);
-    json_decref(answer);
-    json_decref(errors);
-    run_release(&computing.run);
-    workload_release(&computing.workload);
-    scenario_release(&computing.scenario);
-    error_release(&err);
-    arena_release(&computing.arena);
-    arena_release(&computing.own);
-    cache_renew(cache);
+        put_timeline(&is->run, is->answer, &is->err);
+    else if (is->run.metrics.ranks && computing.question.what != QUESTION_TIMELINE)
+        put_numbers(&computing, !rc);
+    requested_errors(is);
+    json_line(is->answer, out);
+    requested_release(is, cache);
 }

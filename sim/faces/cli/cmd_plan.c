@@ -182,7 +182,6 @@ static int plan_main(const struct command *command, int argc, char **argv)
     struct arguments arguments;
     struct plan_options options = {0};
     struct printing printing;
-    struct anchors anchors;
     struct space space = {0};
     struct error err = {0};
     int code = arguments_parse(command, argc, argv, 1, 1, &arguments), ended = EXIT_OK, rc;
@@ -213,10 +212,8 @@ static int plan_main(const struct command *command, int argc, char **argv)
         space_release(&space);
         return usage_error(command, "--markdown goes with --method");
     }
-    if (!rc && arguments.values[OPT_ANCHOR]) {
-        rc = anchors_load(&space.sweep.arena, arguments.values[OPT_ANCHOR], options.jobs, &anchors, &err);
-        options.anchors = &anchors;
-    }
+    if (!rc)
+        rc = anchors_load(&space.sweep.arena, arguments.values[OPT_ANCHOR], options.jobs, &options.anchors, &err);
     if (!rc) {
         take_asked(&space.asked, &options);
         options.exhaustive |= space_asks_largest(&space);

@@ -92,16 +92,6 @@ static bool run_scenario(const struct scenario *scenario, const struct arguments
     return printed;
 }
 
-/* Uses as many processes as there are processors. */
-static int load_anchors(const struct command *command, struct arena *arena, const char *text, struct anchors *anchors,
-                        struct error *err)
-{
-    size_t jobs;
-
-    jobs_parse(command, NULL, &jobs);
-    return anchors_load(arena, text, jobs, anchors, err);
-}
-
 static int run_main(const struct command *command, int argc, char **argv)
 {
     struct arguments arguments;
@@ -111,12 +101,13 @@ static int run_main(const struct command *command, int argc, char **argv)
     struct workload workload = {0};
     struct run run = {0};
     struct folder folder = {0};
-    struct anchors anchors;
+    const struct anchors *anchors = NULL;
     struct arena arena = {0};
     struct progress progress;
     enum engine engine = ENGINE_SIMGRID;
     int code = arguments_parse(command, argc, argv, 1, 1, &arguments), rc;
     bool printed = false;
+    size_t jobs;
 
     if (code == ARGS_DONE && arguments.values[OPT_ENGINE])
         code = engine_parse(command, arguments.values[OPT_ENGINE], &engine);
@@ -131,12 +122,12 @@ static int run_main(const struct command *command, int argc, char **argv)
     scenario.progress = &progress;
     if (arguments.values[OPT_ENGINE])
         scenario.simulation.engine = (int)engine;
-    if (!rc && arguments.values[OPT_ANCHOR])
-        rc = load_anchors(command, &arena, arguments.values[OPT_ANCHOR], &anchors, &err);
+    jobs_parse(command, NULL, &jobs);    /* anchors are simulated in as many processes as there are processors */
+    if (!rc)
+        rc = anchors_load(&arena, arguments.values[OPT_ANCHOR], jobs, &anchors, &err);
     /* A folder that cannot be had is better known before a long simulation than after it. */
     if (!rc && (!arguments.values[OPT_OUT] || !folder_open(&folder, arguments.values[OPT_OUT], &err)))
-        printed = run_scenario(&scenario, &arguments, arguments.values[OPT_ANCHOR] ? &anchors : NULL, &workload, &run,
-                               &folder, &err);
+        printed = run_scenario(&scenario, &arguments, anchors, &workload, &run, &folder, &err);
     folder_release(&folder);
     run_release(&run);
     workload_release(&workload);

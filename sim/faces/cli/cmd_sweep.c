@@ -199,7 +199,6 @@ static int sweep_main(const struct command *command, int argc, char **argv)
     struct selection selection = {0};
     struct sweep sweep = {0};
     struct error err = {0};
-    struct anchors anchors;
     struct arena arena = {0};
     size_t most;
     int code = arguments_parse(command, argc, argv, 1, 1, &arguments);
@@ -211,10 +210,8 @@ static int sweep_main(const struct command *command, int argc, char **argv)
         return code;
     rc = sweep_load(arguments.positional[0], arguments.sets, arguments.nsets, &sweep, &err) ||
          points_select(&sweep.points, most, &selection, &err) ? -1 : 0;
-    if (!rc && arguments.values[OPT_ANCHOR]) {
-        rc = anchors_load(&arena, arguments.values[OPT_ANCHOR], options.jobs, &anchors, &err);
-        options.anchors = &anchors;
-    }
+    if (!rc)
+        rc = anchors_load(&arena, arguments.values[OPT_ANCHOR], options.jobs, &options.anchors, &err);
     if (!rc)
         ended = arguments.values[OPT_DRY_RUN] ? dry_run(&sweep, &selection, &options, &err)
                                               : run(&sweep, &selection, &options, &err);

@@ -4,36 +4,34 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "base/cache.h"
-#include "base/progress.h"
 #include "config/conf.h"
 #include "config/field.h"
 #include "files/data.h"
 #include "report/outcome.h"
 #include "report/result.h"
 #include "run/memory_advice.h"
-#include "run/run.h"
 #include "scenario/scenario.h"
 #include "serve/request.h"
-#include "workload/workload.h"
+#include "serve/requested.h"
 
-/* An object without its opening bracket; releases it. */
-static void put_rest(json_t *object, FILE *out)
+/* An object without its opening bracket. */
+static void put_rest(const json_t *object, FILE *out)
 {
     char *text = json_text(object);
 
     fputs(text + 1, out);
     free(text);
-    json_decref(object);
 }
 
 char *answer_errors(const struct error *err)
 {
+    json_t *errors = errors_json(err);
     char *text = NULL;
     size_t size;
     FILE *out = text_open(&text, &size);
 
-    put_rest(errors_json(err), out);
+    put_rest(errors, out);
+    json_decref(errors);
     text_close(out, &text);
     return text;
 }
@@ -64,47 +62,32 @@ static int read_scenario(struct arena *arena, const struct request *request, str
 }
 
 /* Simulates what was asked for. 0: the run may be shown. */
-static int simulate_request(const struct request *request, struct scenario *scenario, struct workload *workload,
-                            struct run *run, struct error *err)
+static int simulate_request(const struct request *request, struct requested *is)
 {
     struct simulate_options options;
 
     if (request->engine != ENGINE_OF_SCENARIO)
-        scenario->simulation.engine = request->engine;
-    options = simulate_options_of(scenario);
+        is->scenario.simulation.engine = request->engine;
+    options = simulate_options_of(&is->scenario);
     options.links = true;
     options.no_advice = !request->advice;
-    return simulate_scenario(scenario, options, workload, run, err);
+    return simulate_scenario(&is->scenario, options, &is->workload, &is->run, &is->err);
 }
 
 void answer_write(struct cache *cache, const char *text, size_t length, int line, struct budget usual, FILE *out)
 {
-    struct arena arena = {.cache = cache}, own = arena;
-    struct scenario scenario = {0};
-    struct workload workload = {0};
-    struct run run = {0};
-    struct error err = {0};
-    struct progress progress;
+    struct requested is = requested_begin(cache);
     struct request request;
-    json_t *answer = json_object(), *errors;
-    int rc = request_read(&own, text, length, line, usual, &request, &err);
+    int rc = request_read(&is.own, text, length, line, usual, &request, &is.err);
 
     if (!rc) {
-        progress_begin(&progress, "--budget", request.budget.seconds, request.budget.bytes);
-        rc = read_scenario(&arena, &request, &scenario, &err);
-        scenario.progress = &progress;
+        progress_begin(&is.progress, "--budget", request.budget.seconds, request.budget.bytes);
+        rc = read_scenario(&is.arena, &request, &is.scenario, &is.err);
+        is.scenario.progress = &is.progress;
     }
-    if (!rc && !simulate_request(&request, &scenario, &workload, &run, &err))
-        json_put(answer, "metrics", result_metrics_json(&run));
-    errors = err.count ? errors_json(&err) : json_pack("{s:i}", "exit_code", (int)EXIT_OK);
-    json_object_update(answer, errors);
-    put_rest(answer, out);
-    json_decref(errors);
-    run_release(&run);
-    workload_release(&workload);
-    scenario_release(&scenario);
-    error_release(&err);
-    arena_release(&arena);
-    arena_release(&own);
-    cache_renew(cache);
+    if (!rc && !simulate_request(&request, &is))
+        json_put(is.answer, "metrics", result_metrics_json(&is.run));
+    requested_errors(&is);
+    put_rest(is.answer, out);
+    requested_release(&is, cache);
 }

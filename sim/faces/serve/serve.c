@@ -11,13 +11,12 @@
 #include "base/base.h"
 #include "base/cache.h"
 #include "base/units.h"
-#include "process/pool.h"
 #include "serve/answer.h"
 #include "serve/queue.h"
 #include "serve/request.h"
+#include "serve/requested.h"
 
-enum { READ = 64 << 10,          /* bytes that are read at once */
-       GRACE = 1 };              /* s after its budget within which a request ends itself; then its process is killed */
+enum { READ = 64 << 10 };        /* bytes that are read at once */
 
 struct server {
     const struct serve_options *options;
@@ -75,7 +74,7 @@ static bool unwanted(void *context, uint64_t piece, double seconds)
     const struct queued *queued = queue_at(&server->queue, piece);
 
     return queued->state == QUEUED_UNWANTED ||
-           (queued->budget.seconds > 0 && seconds > queued->budget.seconds + GRACE);
+           (queued->budget.seconds > 0 && seconds > queued->budget.seconds + REQUESTED_GRACE);
 }
 
 static int lost(void *context, uint64_t piece, enum pool_loss why, const char *note, const struct error *how,
@@ -84,19 +83,13 @@ static int lost(void *context, uint64_t piece, enum pool_loss why, const char *n
     struct server *server = context;
     const struct queued *queued = queue_at(&server->queue, piece);
     struct error found = {0};
-    struct loc nowhere = {0};
-    char spent[48];
+    char spent[48], *stopped = xprintf("by --budget %s", unit_format_short(UNIT_TIME, queued->budget.seconds, spent,
+                                                                           sizeof spent));
 
     (void)note;
     (void)err;
-    if (queued->state == QUEUED_UNWANTED)
-        error_add(&found, EXIT_INTERRUPTED, nowhere, "cancelled");
-    else if (why == POOL_UNWANTED)
-        error_add(&found, EXIT_STOPPED, nowhere, "stopped by --budget %s: the simulation did not end by itself",
-                  unit_format_short(UNIT_TIME, queued->budget.seconds, spent, sizeof spent));
-    else
-        error_add(&found, EXIT_UNEXPECTED, nowhere, "%s", how->count ? how->messages[0].text :
-                  "the simulation ended early");
+    requested_lost(queued->state == QUEUED_UNWANTED, why, stopped, how, &found);
+    free(stopped);
     queue_answer(&server->queue, piece, answer_errors(&found));
     error_release(&found);
     return 0;
@@ -222,14 +215,14 @@ int serve(const struct serve_options *options, struct error *err)
     static const struct pool_inlet inlet = {.watch = watch, .attend = attend, .text = text_of, .answer = answer,
                                             .unwanted = unwanted};
     struct server server = {.options = options};
-    struct pool pool = {.jobs = options->jobs, .what = "the simulation", .context = &server, .inlet = &inlet,
-                        .begin = begin, .next = next, .done = done, .lost = lost};
+    struct pool pool = {.jobs = options->jobs, .context = &server, .inlet = &inlet, .begin = begin, .next = next,
+                        .done = done, .lost = lost};
     void (*before)(int) = signal(SIGPIPE, SIG_IGN);
-    enum pool_end end = pool_run(&pool, err);
+    int rc = requested_run(pool, err);
 
     signal(SIGPIPE, before);
     queue_release(&server.queue);
     free(server.line.items);
     free(server.out.text);
-    return end == POOL_FAILED ? -1 : end == POOL_INTERRUPTED ? EXIT_INTERRUPTED : 0;
+    return rc;
 }

@@ -97,19 +97,22 @@ static int refuse_scenario(const char *path, struct error *err)
     return rc;
 }
 
-int anchors_load(struct arena *arena, const char *text, size_t jobs, struct anchors *anchors, struct error *err)
+int anchors_load(struct arena *arena, const char *text, size_t jobs, const struct anchors **anchors, struct error *err)
 {
+    struct anchors *read = text ? ARENA_ARRAY(arena, struct anchors, 1) : NULL;
     struct paper paper;
     double seconds = NAN;
     int one, rc;
 
-    *anchors = (struct anchors){0};
-    one = split_time(arena, text, &anchors->file, &seconds, err);
-    if (one < 0 || (!one && refuse_scenario(anchors->file, err)))
+    *anchors = read;
+    if (!text)
+        return 0;
+    one = split_time(arena, text, &read->file, &seconds, err);
+    if (one < 0 || (!one && refuse_scenario(read->file, err)))
         return -1;
-    rc = one ? paper_of_scenario(anchors->file, seconds, &paper, err) : paper_load(anchors->file, &paper, err);
+    rc = one ? paper_of_scenario(read->file, seconds, &paper, err) : paper_load(read->file, &paper, err);
     if (!rc)
-        rc = take_rows(arena, &paper, jobs, anchors, err);
+        rc = take_rows(arena, &paper, jobs, read, err);
     paper_release(&paper);
     return rc;
 }

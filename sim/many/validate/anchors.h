@@ -6,8 +6,8 @@
 
 /* Simulates the runs that `text` names, as they are configured, `jobs` at once: MINE.yaml, a table in the papers' format
  * (`dtsim help paper`), whose rows with a measured time or rate are anchors; or SCENARIO.yaml=TIME, a scenario and the time of
- * its iteration. All is in the arena. -1: mistakes of the file, each at its place; rows that cannot be simulated; no
- * measured time. */
-int anchors_load(struct arena *arena, const char *text, size_t jobs, struct anchors *anchors, struct error *err);
+ * its iteration. All is in the arena. `text` NULL: *anchors is NULL. -1: mistakes of the file, each at its place; rows that
+ * cannot be simulated; no measured time. */
+int anchors_load(struct arena *arena, const char *text, size_t jobs, const struct anchors **anchors, struct error *err);
 
 #endif

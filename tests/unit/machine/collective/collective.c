@@ -335,6 +335,47 @@ static void halves_make_up_the_all_reduce(void **state)
     }
 }
 
+/* chunks[src * n + dst]: those that src sends dst. Returns the number of steps. */
+static int count_chunks(const struct collective *collective, const struct task *task, int *chunks)
+{
+    struct messages messages = {0};
+    int steps = 0;
+
+    collective->write_messages(&messages, task);
+    for (size_t i = 0; i < messages.count; i++) {
+        chunks[messages.items[i].src * task->n + messages.items[i].dst] += messages.items[i].nchunks;
+        steps = messages.items[i].step + 1;
+    }
+    free(messages.items);
+    return steps;
+}
+
+static void check_reverse(const struct collective *collective, const struct collective *reverse, int n, double bytes)
+{
+    const struct task task = {.n = n, .per_node = 1, .bytes = bytes};
+    int *there = xcalloc((size_t)(n * n), sizeof *there), *back = xcalloc((size_t)(n * n), sizeof *back);
+
+    assert_int_equal(count_chunks(collective, &task, there), count_chunks(reverse, &task, back));
+    for (int i = 0; i < n * n; i++)
+        assert_int_equal(there[i], back[i % n * n + i / n]);
+    free(there);
+    free(back);
+}
+
+/* A reduce sends back what its broadcast sends, in as many steps; for powers of two so do halving and doubling. */
+static void reverses_go_the_same_ways_back(void **state)
+{
+    const struct collective *broadcast, *doubling = collective_find(COLLECTIVE_ALL_GATHER, "doubling");
+
+    (void)state;
+    for (size_t i = 0; (broadcast = collective_of(COLLECTIVE_BROADCAST, i)); i++)
+        for (int n = 1; n <= 33; n++)
+            for (double bytes = 8; bytes < 1e9; bytes *= 1000)
+                check_reverse(broadcast, collective_find(COLLECTIVE_REDUCE, broadcast->name), n, bytes);
+    for (int n = 1; n <= 64; n *= 2)
+        check_reverse(doubling, collective_find(COLLECTIVE_REDUCE_SCATTER, "halving"), n, 1e6);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -342,6 +383,7 @@ int main(void)
         cmocka_unit_test(tori_move_every_contribution_once),
         cmocka_unit_test(traffic_is_what_the_books_say),
         cmocka_unit_test(figures_show_the_messages),
+        cmocka_unit_test(reverses_go_the_same_ways_back),
         cmocka_unit_test(registry_finds_by_name),
         cmocka_unit_test(operations_have_a_usual_collective),
         cmocka_unit_test(halves_make_up_the_all_reduce),
