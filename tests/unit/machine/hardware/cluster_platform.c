@@ -19,7 +19,8 @@ static void gpus_are_sane(void **state)
         assert_true(gpu.memory > 8e9 && gpu.memory < 310e9);
         assert_true(gpu.memory_bandwidth >= 300e9 && gpu.memory_bandwidth < 10e12);
         assert_true(gpu.memory_efficiency > 0.65 && gpu.memory_efficiency < 1);
-        assert_true(gpu.matmul_efficiency > 0.35 && gpu.matmul_efficiency < 0.95);      /* a T4 is capped at 70 W */
+        /* a T4 is capped at 70 W; a GeForce boosts above the clock of its data sheet */
+        assert_true(gpu.matmul_efficiency > 0.35 && gpu.matmul_efficiency <= 1);
         assert_true(gpu.launch_overhead >= 1e-6 && gpu.launch_overhead <= 10e-6);
         assert_true(gpu.peak.fp32 > 5e12 && gpu.peak.fp32 < 200e12);
         assert_true((gpu.peak.fp16 == 0 || gpu.peak.fp16 > gpu.peak.fp32) && gpu.peak.fp16 < 3e15);
