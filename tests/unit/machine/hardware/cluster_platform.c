@@ -121,7 +121,8 @@ static void platform_constants(void **state)
         {"nd-h100-v5", "h100-80gb", 450e9, 50e9, 8},   {"oci-bm-gpu-a100-v2", "a100-80gb", 300e9, 25e9, 8},
         {"oci-bm-gpu-h100", "h100-80gb", 450e9, 25e9, 16}, {"oci-bm-gpu-mi300x", "mi300x", 448e9, 50e9, 8},
         {"jupiter", "gh200-96gb", 450e9, 25e9, 4},     {"gh200-node", "gh200-96gb", 450e9, 50e9, 1},
-        {"workstation", "rtx-a6000", 31.5e9, 1.25e9, 1},
+        {"workstation", "rtx-a6000", 31.5e9, 1.25e9, 1}, {"lumi", "mi250x", 200e9, 25e9, 4},
+        {"frontier", "mi250x", 200e9, 25e9, 4},
         {"mi325x-platform", "mi325x", 448e9, 50e9, 8}, {"mi355x-platform", "mi355x", 537e9, 50e9, 8},
     };
     for (size_t i = 0; i < COUNT(expected); i++) {
