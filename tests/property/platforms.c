@@ -70,6 +70,35 @@ static void test_based_gpus(void **state)
     assert_true(time_on("{platform: hgx-h800, nodes: 1}", NULL) > time_on("{platform: dgx-h100, nodes: 1}", NULL));
 }
 
+/* A file with a base says what a scenario may say of that base: achieved rates, achieved bandwidth, multiprocessors. */
+static void test_achieved_rates(void **state)
+{
+    (void)state;
+    struct arena arena = {0};
+    struct error err = {0};
+    const char **names = data_names(&arena, "platforms/gpus", &err);
+    int count = 0;
+
+    for (size_t i = 0; names[i]; i++) {
+        struct gpu gpu, base;
+
+        assert_int_equal(gpu_load(&arena, names[i], (struct loc){0}, &gpu, &err), 0);
+        if (!gpu.base)
+            continue;
+        assert_int_equal(gpu_load(&arena, gpu.base, (struct loc){0}, &base, &err), 0);
+        double share = gpu.matmul_efficiency / base.matmul_efficiency;
+        double file = time_on(arena_printf(&arena, "{platform: dgx-h100, nodes: 1, gpu: %s}", names[i]), NULL);
+        double said = time_on(arena_printf(&arena, "{platform: dgx-h100, nodes: 1, gpu: {name: %s, memory_bandwidth: "
+            "%.17g B/s, multiprocessors: %d, peak: {fp32: %.17g FLOP/s, fp16: %.17g FLOP/s, bf16: %.17g FLOP/s}}}",
+            gpu.base, gpu.memory_bandwidth * gpu.memory_efficiency / base.memory_efficiency, gpu.multiprocessors,
+            gpu.peak.fp32 * share, gpu.peak.fp16 * share, gpu.peak.bf16 * share), NULL);
+        assert_true(fabs(file / said - 1) < 1e-9);
+        count += share != 1;
+    }
+    assert_true(count >= 5);
+    arena_release(&arena);
+}
+
 static void test_networks(void **state)
 {
     (void)state;
@@ -146,7 +175,8 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_file_runs), cmocka_unit_test(test_based_gpus), cmocka_unit_test(test_networks),
+        cmocka_unit_test(test_every_file_runs), cmocka_unit_test(test_based_gpus),
+        cmocka_unit_test(test_achieved_rates),  cmocka_unit_test(test_networks),
         cmocka_unit_test(test_shares),          cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -135,6 +135,7 @@ const struct table gpu_table = {TABLE("gpu", "one type of GPU (a file of platfor
 static const struct gpu_ratios *ratios_of(struct arena *arena, const struct gpu *gpu, const struct gpu *sheet)
 {
     struct gpu_ratios *ratios = ARENA_ARRAY(arena, struct gpu_ratios, 1);
+    double share = gpu->matmul_efficiency / sheet->matmul_efficiency;
     bool differ;
 
     ratios->memory_bandwidth = gpu->memory_bandwidth * gpu->memory_efficiency /
@@ -142,7 +143,7 @@ static const struct gpu_ratios *ratios_of(struct arena *arena, const struct gpu 
     ratios->multiprocessors = sheet->multiprocessors ? (double)gpu->multiprocessors / sheet->multiprocessors : 1;
     differ = ratios->memory_bandwidth != 1 || ratios->multiprocessors != 1;
     for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) {
-        ratios->peak[dtype] = gpu_peak(gpu, (enum dtype)dtype) / gpu_peak(sheet, (enum dtype)dtype);
+        ratios->peak[dtype] = gpu_peak(gpu, (enum dtype)dtype) / gpu_peak(sheet, (enum dtype)dtype) * share;
         differ |= ratios->peak[dtype] != 1;
     }
     return differ ? ratios : NULL;

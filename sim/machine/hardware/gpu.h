@@ -54,7 +54,7 @@ extern const struct table gpu_table;
 extern const struct table gpu_power_table;
 
 /* What a scenario, or a file with a base, changes of a data sheet on which kernels' times depend: the new value over the
- * value of the GPU whose kernels were measured. */
+ * value of the GPU whose kernels were measured. Bandwidth and peaks are the achieved ones: times their efficiency. */
 struct gpu_ratios { double memory_bandwidth, peak[DTYPE_COUNT], multiprocessors; };
 
 /* The value of a cluster's `gpu:`. Given values replace the data sheet's. */

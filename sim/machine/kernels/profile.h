@@ -49,7 +49,7 @@ struct profile {
     const char *source;                  /* who measured what, and when */
     int sms;                             /* streaming multiprocessors */
     const struct gpu_ratios *changed;    /* what a scenario changed of that GPU, or NULL: kernels' times are scaled:
-                                          * tiles and blocks by the peak rate of their format and the number of
+                                          * tiles and blocks by the achieved rate of their format and the number of
                                           * multiprocessors, bytes by the bandwidth of the memory */
     struct list matmul, grouped;         /* of struct matmul_record */
     struct list attention, memory;       /* of struct attention_record, memory_record */

@@ -98,11 +98,11 @@ static void paths_and_chains(void **state)
     /* A file in the folder is no name. */
     expect_message("top", "test.yaml:1:1: unknown platform 'top'; expected a path or one of: "
                           "ideal, a2, a3-mega, a4, alps, dgx-1-v100, dgx-2, dgx-a100, dgx-b200, dgx-b300, "
-                          "dgx-h100, dgx-h200, g5, gb200-nvl72, gb300-nvl72, hgx-a100-4, hgx-a800, hgx-h100-4, "
-                          "hgx-h20, hgx-h200, hgx-h200-4, hgx-h800, l40s-pcie, mi300x-platform, mi325x-platform, "
-                          "mi355x-platform, nd-a100-v4, nd-h100-v5, oci-bm-gpu-a100-v2, oci-bm-gpu-h100, "
-                          "oci-bm-gpu-mi300x, p4d, p4de, p5, p5en, p6-b200, pcie-10gbe, pcie-25gbe, "
-                          "pcie-h100-nvl, pcie-h200-nvl");
+                          "dgx-h100, dgx-h200, frontier, g5, gb200-nvl72, gb300-nvl72, gh200-node, hgx-a100-4, "
+                          "hgx-a800, hgx-h100-4, hgx-h20, hgx-h200, hgx-h200-4, hgx-h800, jupiter, l40s-pcie, lumi, "
+                          "mi300x-platform, mi325x-platform, mi355x-platform, nd-a100-v4, nd-h100-v5, "
+                          "oci-bm-gpu-a100-v2, oci-bm-gpu-h100, oci-bm-gpu-mi300x, p4d, p4de, p5, p5en, p6-b200, "
+                          "pcie-10gbe, pcie-25gbe, pcie-h100-nvl, pcie-h200-nvl, workstation");
 
     write_file("self.yaml", "platform: self.yaml\n");
     expect_message("self.yaml", "self.yaml:1:11: the platform is based on itself: @/self.yaml -> @/self.yaml");

@@ -19,7 +19,8 @@ static void gpus_are_sane(void **state)
         assert_true(gpu.memory > 8e9 && gpu.memory < 310e9);
         assert_true(gpu.memory_bandwidth >= 300e9 && gpu.memory_bandwidth < 10e12);
         assert_true(gpu.memory_efficiency > 0.65 && gpu.memory_efficiency < 1);
-        assert_true(gpu.matmul_efficiency > 0.35 && gpu.matmul_efficiency < 0.95);      /* a T4 is capped at 70 W */
+        /* a T4 is capped at 70 W; a GeForce boosts above the clock of its data sheet */
+        assert_true(gpu.matmul_efficiency > 0.35 && gpu.matmul_efficiency <= 1);
         assert_true(gpu.launch_overhead >= 1e-6 && gpu.launch_overhead <= 10e-6);
         assert_true(gpu.peak.fp32 > 5e12 && gpu.peak.fp32 < 200e12);
         assert_true((gpu.peak.fp16 == 0 || gpu.peak.fp16 > gpu.peak.fp32) && gpu.peak.fp16 < 3e15);
@@ -76,7 +77,10 @@ static void platforms_are_sane(void **state)
         bool four = strlen(names[count]) > 2 && !strcmp(names[count] + strlen(names[count]) - 2, "-4");
         assert_int_equal(cluster.kinds[0].gpus, !strcmp(names[count], "dgx-2") ? 16 :
                                                 strstr(names[count], "-nvl72") ? 72 :
-                                                four || !strcmp(names[count], "alps") ? 4 : 8);
+                                                !strcmp(names[count], "gh200-node") ? 1 :
+                                                four || !strcmp(names[count], "alps") ||
+                                                !strcmp(names[count], "jupiter") ||
+                                                !strcmp(names[count], "workstation") ? 4 : 8);
         assert_true(!four || fabs(3 * cluster_mesh_share(&cluster, 0, 2) - 1) < 0.01);
         assert_true(!four || (cluster_mesh_share(&cluster, 0, 4) == 1 && cluster.kinds[0].nics.count == 4));
         assert_true(!four || !collective_runs_on(collective_find(COLLECTIVE_ALL_REDUCE, "nvls"), &cluster));
@@ -116,6 +120,9 @@ static void platform_constants(void **state)
         {"a4", "b200-180gb", 900e9, 50e9, 8},          {"nd-a100-v4", "a100-40gb", 300e9, 25e9, 8},
         {"nd-h100-v5", "h100-80gb", 450e9, 50e9, 8},   {"oci-bm-gpu-a100-v2", "a100-80gb", 300e9, 25e9, 8},
         {"oci-bm-gpu-h100", "h100-80gb", 450e9, 25e9, 16}, {"oci-bm-gpu-mi300x", "mi300x", 448e9, 50e9, 8},
+        {"jupiter", "gh200-96gb", 450e9, 25e9, 4},     {"gh200-node", "gh200-96gb", 450e9, 50e9, 1},
+        {"workstation", "rtx-a6000", 31.5e9, 1.25e9, 1}, {"lumi", "mi250x", 200e9, 25e9, 4},
+        {"frontier", "mi250x", 200e9, 25e9, 4},
         {"mi325x-platform", "mi325x", 448e9, 50e9, 8}, {"mi355x-platform", "mi355x", 537e9, 50e9, 8},
     };
     for (size_t i = 0; i < COUNT(expected); i++) {
