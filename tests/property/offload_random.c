@@ -1,6 +1,7 @@
 /* Planned recomputation and offloading: what must hold for any schedule, model, limit and policy. */
 #include "recompute/stage_plan.h"
 #include "simulated.h"
+#include "trials.h"
 #include "stage/memory.h"
 
 /* A random model, schedule, limit and policy; the limit may be one that no plan keeps. */
@@ -101,11 +102,11 @@ static int simulate_what_fits(struct simulated *simulated, struct error *err)
 /* Whatever is planned fits, as the timeline has it. */
 static void test_random(void **state)
 {
-    enum { SCENARIOS = 700 };
-    int planned = 0, refused = 0;
+    const unsigned scenarios = (unsigned)trials(700);
+    unsigned planned = 0, refused = 0;
 
     (void)state;
-    for (unsigned seed = 1; seed <= SCENARIOS; seed++) {
+    for (unsigned seed = 1; seed <= scenarios; seed++) {
         struct error err = {0};
         struct simulated simulated = {.text = random_scenario(seed, "ideal")};
 
@@ -122,7 +123,7 @@ static void test_random(void **state)
         simulated_release(&simulated);
         error_release(&err);
     }
-    assert_true(planned > SCENARIOS / 4 && refused > SCENARIOS / 20);
+    assert_true(planned > scenarios / 4 && refused > scenarios / 20);
 }
 
 /* Seconds of an iteration, INFINITY where it does not fit; flop: that the hardware computes. */

@@ -2,6 +2,7 @@
  * what is moved, by the tensors' formulas. */
 #include "recompute/stage_plan.h"
 #include "simulated.h"
+#include "trials.h"
 
 /* The iteration under a policy, INFINITY if no plan fits; *bytes: to the host and back. */
 static double seconds_of(const char *text, const char *offload, const char *recompute, double limit, double *bytes)
@@ -93,26 +94,26 @@ static void compare(uint64_t *seed, int pipelines, int most_stages, double slowe
 /* One stage: what the planner replays is what is simulated. */
 static void test_stage(void **state)
 {
-    enum { STAGES = 400 };
+    const int stages = trials(400);
     struct tally tally;
     uint64_t seed = 5;
 
     (void)state;
-    compare(&seed, STAGES, 1, 1e-9, &tally);
-    assert_true(tally.offloading > STAGES / 5 && tally.faster > STAGES / 10 && tally.in_addition > STAGES / 100);
+    compare(&seed, stages, 1, 1e-9, &tally);
+    assert_true(tally.offloading > stages / 5 && tally.faster > stages / 10 && tally.in_addition > stages / 100);
 }
 
 /* Several: the planner replays two micro-batches of each stage, not the pipeline, and chunks share memory by choices of
  * plans for each. So a pipeline may be a little slower. */
 static void test_pipelines(void **state)
 {
-    enum { PIPELINES = 160 };
+    const int pipelines = trials(160);
     struct tally tally;
     uint64_t seed = 6;
 
     (void)state;
-    compare(&seed, PIPELINES, 4, 0.02, &tally);
-    assert_true(tally.offloading > PIPELINES / 5 && tally.faster > PIPELINES / 10);
+    compare(&seed, pipelines, 4, 0.02, &tally);
+    assert_true(tally.offloading > pipelines / 5 && tally.faster > pipelines / 10);
     assert_true(tally.logarithms < log(0.95) * tally.offloading);
 }
 

@@ -20,6 +20,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define XXH_INLINE_ALL           /* short pieces: the call would cost as much as the hash */
+#include <xxhash.h>
+
 #include "base/base.h"
 #include "base/cache.h"
 #include "base/progress.h"
@@ -149,24 +152,24 @@ static bool keeps_all(const struct workload *workload)
 /* A number for what the plans of a workload do: equal plans have equal ones. Not 0. */
 static uint64_t plans_number(const struct workload *workload)
 {
-    uint64_t number = HASH_START;
+    uint64_t number = 0;
 
     for (int s = 0; s < plan_virtual_stages(&workload->plan); s++) {
         const struct stage_plan *plan = workload->stages[s].plan;
 
-        number = hash_more(number, plan->kept, plan->count * sizeof *plan->kept);
+        number = XXH3_64bits_withSeed(plan->kept, plan->count * sizeof *plan->kept, number);
         for (size_t k = 0; k < plan->nsteps; k++) {
             const double step[] = {(double)plan->steps[k].layer, plan->steps[k].backward, plan->steps[k].selective,
                                    plan->step_room[k].bytes, (double)plan->step_room[k].copies};
 
-            number = hash_more(number, step, sizeof step);
+            number = XXH3_64bits_withSeed(step, sizeof step, number);
         }
         for (size_t c = 0; c < plan->ncopies; c++) {
             const struct plan_copy *copy = &plan->copies[c];
             const double moved[] = {(double)copy->layer, copy->bytes, copy->step, copy->room.bytes,
                                     (double)copy->room.copies};
 
-            number = hash_more(number, moved, sizeof moved);
+            number = XXH3_64bits_withSeed(moved, sizeof moved, number);
         }
     }
     return number ? number : 1;
