@@ -3,6 +3,7 @@
 # runs every test; the release build, gcc's, comes last, so that its summary closes the output. ./test.sh --quick: that one alone;
 # ./test.sh --all: all cases of tests that else try a sample, the long tests under the sanitizers too, and leaks of all
 # commands, which takes an hour. ./test.sh --wing machine: the unit tests of a wing of sim/, for work on it.
+# DTSIM_BASE=COMMIT: also whether commits after it say why they change numbers (.ci/commits); left out: after the upstream branch.
 set -eu
 cd "$(dirname "$0")"
 . ./packages.sh
@@ -36,6 +37,8 @@ if [ "${1-}" = --wing ]; then
     cd build
     exec ctest -j "$jobs" --output-on-failure -L "^$2\$"
 fi
+echo "== commits that change golden files or published tables without a reason"
+.ci/commits
 if [ "${1-}" != --quick ]; then
     build sanitize -sanitize
     echo "== tests under the address and undefined-behaviour sanitizers"

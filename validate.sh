@@ -5,9 +5,12 @@
 #   ./validate.sh --check         says nothing where the tables of all pages (README.md of this folder, of scenarios/paper,
 #                                 of its collectives, of scenarios/methods and of scenarios/training) are what the
 #                                 program prints, else prints the differences and exits with 1; so with scenarios/paper/errors.tsv and
-#                                 memory.tsv, from which expected errors are, and with the texts in README.md's pictures
+#                                 memory.tsv, from which expected errors are, made from nothing but the tables and
+#                                 scenarios/paper/first.tsv, and with the texts in README.md's pictures
 #   ./validate.sh --update        writes these tables and those files anew, and draws these pictures
 set -eu
+LC_ALL=C                                # the order of tables
+export LC_ALL
 cd "$(dirname "$0")"
 . ./packages.sh
 packages $build_packages $plot_packages
@@ -21,14 +24,15 @@ memory=scenarios/paper/memory.tsv
 status=0
 case ${1-} in
 --check)
-    build/dtsim validate --errors scenarios/paper/*.yaml | diff -u $errors - || status=1
-    build/dtsim validate --memory-errors scenarios/paper/*.yaml | diff -u $memory - || status=1
+    tests/first.sh || status=1
+    tests/anew.sh build/dtsim validate --errors scenarios/paper/*.yaml | diff -u $errors - || status=1
+    tests/anew.sh build/dtsim validate --memory-errors scenarios/paper/*.yaml | diff -u $memory - || status=1
     tests/page.sh build/dtsim $pages || status=1
     tests/pictures.sh build/dtsim || status=1
     exit $status ;;
 --update)
-    build/dtsim validate --errors scenarios/paper/*.yaml >build/errors.tsv && mv build/errors.tsv $errors
-    build/dtsim validate --memory-errors scenarios/paper/*.yaml >build/memory.tsv && mv build/memory.tsv $memory
+    tests/anew.sh -o $errors build/dtsim validate --errors scenarios/paper/*.yaml >/dev/null
+    tests/anew.sh -o $memory build/dtsim validate --memory-errors scenarios/paper/*.yaml >/dev/null
     tests/page.sh --update build/dtsim $pages
     PATH=$PWD/build:$PATH exec plots/example/draw.sh ;;
 esac

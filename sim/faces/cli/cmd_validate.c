@@ -5,15 +5,16 @@
 #include "base/base.h"
 #include "cli/cmd.h"
 #include "evidence/evidence.h"
+#include "evidence/first.h"
 #include "files/json.h"
 #include "validate/validation.h"
 
 enum { OPT_JSON, OPT_ROWS, OPT_JOBS, OPT_SUMMARY, OPT_STRICT, OPT_MARKDOWN, OPT_ERRORS,
-       OPT_MEMORY_ERRORS, OPT_REGRET };
+       OPT_FIRST_ERRORS, OPT_MEMORY_ERRORS, OPT_REGRET };
 static const char *const validate_options[] = {
     [OPT_JSON] = "--json",       [OPT_ROWS] = "--rows=",     [OPT_JOBS] = "-j=",
     [OPT_SUMMARY] = "--summary", [OPT_STRICT] = "--strict", [OPT_MARKDOWN] = "--markdown",
-    [OPT_ERRORS] = "--errors", [OPT_MEMORY_ERRORS] = "--memory-errors",
+    [OPT_ERRORS] = "--errors", [OPT_FIRST_ERRORS] = "--first-errors", [OPT_MEMORY_ERRORS] = "--memory-errors",
     [OPT_REGRET] = "--regret",
 };
 
@@ -56,26 +57,30 @@ static int load_papers(struct papers *papers, const struct arguments *arguments,
 }
 
 /* Every table as soon as it is there: some take minutes. */
-static void print_paper(const struct papers *papers, size_t index, const char *const *options,
-                        const struct evidence *known)
+static int print_paper(const struct papers *papers, size_t index, const char *const *options,
+                       const struct first_errors *firsts, struct error *err)
 {
     const struct validation *validation = &papers->validations[index];
+    int rc = 0;
 
     if (options[OPT_JSON])
-        return;
-    if (options[OPT_REGRET]) {
-        validation_print_regret(validation, stdout);
+        return 0;
+    if (options[OPT_REGRET] || options[OPT_FIRST_ERRORS]) {
+        if (options[OPT_REGRET])
+            validation_print_regret(validation, stdout);
+        else
+            validation_print_first_errors(validation, stdout);
         fflush(stdout);
-        return;
+        return 0;
     }
     if (options[OPT_MARKDOWN] && !index)
         validation_print_markdown(NULL, stdout);
     if (options[OPT_MARKDOWN])
         validation_print_markdown(validation, stdout);
     if (options[OPT_ERRORS] && !index)
-        validation_print_errors(NULL, known, stdout);
+        validation_print_errors(NULL, firsts, stdout, err);
     if (options[OPT_ERRORS])
-        validation_print_errors(validation, known, stdout);
+        rc = validation_print_errors(validation, firsts, stdout, err);
     if (options[OPT_MEMORY_ERRORS] && !index)
         validation_print_memory_errors(NULL, stdout);
     if (options[OPT_MEMORY_ERRORS])
@@ -86,6 +91,29 @@ static void print_paper(const struct papers *papers, size_t index, const char *c
         validation_print(validation, options[OPT_SUMMARY], stdout);
     }
     fflush(stdout);
+    return rc;
+}
+
+/* Errors are joined to first errors that each table has; first ones are made of tables that have none. */
+static int check_firsts(const struct papers *papers, const char *const *options, struct arena *arena,
+                        struct first_errors *firsts, struct error *err)
+{
+    if (!options[OPT_ERRORS] && !options[OPT_FIRST_ERRORS])
+        return 0;
+    if (first_errors_load(arena, firsts, err))
+        return -1;
+    for (size_t i = 0; i < papers->count; i++) {
+        const struct paper *paper = &papers->papers[i];
+
+        if (options[OPT_ERRORS] && !first_errors_have(firsts, paper->name))
+            error_add(err, EXIT_INPUT, (struct loc){.file = paper->file}, "scenarios/paper/first.tsv has no row of the table; "
+                      "expected the rows that 'dtsim validate --first-errors %s' prints, from before anybody works on it",
+                      paper->file);
+        if (options[OPT_FIRST_ERRORS] && first_errors_have(firsts, paper->name))
+            error_add(err, EXIT_INPUT, (struct loc){.file = paper->file}, "scenarios/paper/first.tsv has the table's first "
+                      "errors; expected a new table");
+    }
+    return err->count ? -1 : 0;
 }
 
 /* A line for each table, below them all, and how sure predictions are. */
@@ -108,21 +136,22 @@ static int run_papers(struct papers *papers, const struct arguments *arguments,
                       struct validation_options *options, struct error *err)
 {
     const char *const *values = arguments->values;
-    static const struct evidence nothing;
     const struct evidence *evidence = NULL;
+    struct first_errors firsts = {0};
     struct arena arena = {0};
-    int rc = load_papers(papers, arguments, err) || evidence_load(&arena, &evidence, err) ? -1 : 0;
+    int rc = load_papers(papers, arguments, err) || evidence_load(&arena, &evidence, err) ||
+             check_firsts(papers, values, &arena, &firsts, err) ? -1 : 0;
 
-    options->sheets = !values[OPT_ERRORS] ? NULL : evidence ? evidence : &nothing;
+    options->firsts = values[OPT_ERRORS] ? &firsts : NULL;
     for (size_t i = 0; !rc && i < papers->count; i++) {
         rc = validation_init(&papers->validations[i], &papers->papers[i], options, err);
         if (!rc)
-            print_paper(papers, i, values, evidence);
+            rc = print_paper(papers, i, values, &firsts, err);
     }
     if (!rc && values[OPT_JSON])
         print_json(papers);
     else if (!rc && !values[OPT_MARKDOWN] && !values[OPT_ERRORS] && !values[OPT_MEMORY_ERRORS] &&
-             !values[OPT_REGRET] && papers->count > 1)
+             !values[OPT_REGRET] && !values[OPT_FIRST_ERRORS] && papers->count > 1)
         print_lines(papers, evidence);
     arena_release(&arena);
     return rc;
@@ -150,6 +179,11 @@ static int validate_main(const struct command *command, int argc, char **argv)
     if (arguments.values[OPT_REGRET] && (arguments.values[OPT_JSON] || arguments.values[OPT_MARKDOWN] ||
                                          arguments.values[OPT_ERRORS] || arguments.values[OPT_MEMORY_ERRORS]))
         return usage_error(command, "--regret prints lines of its own; expected no other form with it");
+    if (arguments.values[OPT_FIRST_ERRORS] && (arguments.values[OPT_JSON] || arguments.values[OPT_MARKDOWN] ||
+                                               arguments.values[OPT_ERRORS] || arguments.values[OPT_MEMORY_ERRORS] ||
+                                               arguments.values[OPT_REGRET] || options.rows || arguments.nsets))
+        return usage_error(command, "--first-errors is about whole tables as they are, and prints lines of its own; expected "
+                           "neither another form nor --rows nor --set with it");
     options.configured = arguments.values[OPT_REGRET];
     options.sets = arguments.sets;
     options.nsets = arguments.nsets;
@@ -171,7 +205,7 @@ static int validate_main(const struct command *command, int argc, char **argv)
 const struct command cmd_validate = {
     .name = "validate",
     .usage = "PAPER... [--rows ID,...] [--set PATH=VALUE]... [-j N] [--summary] [--strict] "
-             "[--json | --markdown | --errors | --memory-errors | --regret]",
+             "[--json | --markdown | --errors | --first-errors | --memory-errors | --regret]",
     .brief = "Simulates published measurements and prints how far off the predictions are.",
     .examples = "  dtsim validate scenarios/paper/narayanan-sc21-table1.yaml\n"
                 "  dtsim validate scenarios/paper/*.yaml --summary\n"
@@ -186,9 +220,10 @@ const struct command cmd_validate = {
                "  --json              every row with all its metrics\n"
                "  --markdown          a table's errors as lines of a document, such as scenarios/paper/README.md\n"
                "  --errors            prints scenarios/paper/errors.tsv: each row's error, and the properties by which\n"
-               "                      other work is like it; 'dtsim run' derives its expected error from that file. Keeps\n"
-               "                      the first error of a row, from before anybody worked on its table; a new table gets\n"
-               "                      its first error now\n"
+               "                      other work is like it; 'dtsim run' derives its expected error from that file. Joins\n"
+               "                      the first errors to it, from before anybody worked on a table: they are kept by hand in\n"
+               "                      scenarios/paper/first.tsv\n"
+               "  --first-errors      prints the rows that a new table adds to scenarios/paper/first.tsv\n"
                "  --memory-errors     the same of measured peaks of memory: scenarios/paper/memory.tsv\n"
                "  --regret            how much slower the row that is predicted to be fastest is than the row that was,\n"
                "                      among rows of one model, software, format, number of GPUs and number of samples\n"

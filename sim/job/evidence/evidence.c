@@ -6,6 +6,7 @@
 
 #include "base/base.h"
 #include "base/cache.h"
+#include "evidence/first.h"
 #include "files/data.h"
 #include "files/tsv.h"
 
@@ -25,16 +26,16 @@ static const double MBIT = 1e6 / 8;
 enum { MOST_MBITS = 40000000, MOST = 1 << 30 };
 
 void evidence_print(FILE *out, const struct evidence_name *name, const struct likeness *likeness,
-                    const struct evidence_errors *errors, const struct likeness *first)
+                    const struct evidence_errors *errors, const struct first_error *first)
 {
-    bool other = !isnan(errors->first) && first && !text_same(first->software, likeness->software);
+    bool other = first && !text_same(first->software, likeness->software);
 
     fprintf(out, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%.0f\t%s\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%d\t", name->table,
             name->row, name->group, name->plain, likeness->software, likeness->family, likeness->costs, likeness->format,
             likeness->schedule, likeness->model, likeness->experts, likeness->dispatch, likeness->gpus, likeness->sequence, likeness->tokens,
             100 * likeness->exposed, 100 * likeness->measured, likeness->nic / MBIT, (int)round(1000 * errors->today));
-    if (!isnan(errors->first))
-        fprintf(out, "%d", (int)round(1000 * errors->first));
+    if (first)
+        fprintf(out, "%d", first->permille);
     fprintf(out, "\t%s\t%s\t%s\t", other ? first->software : "", other ? first->family : "", likeness->runtime);
     if (!isnan(errors->sheet))
         fprintf(out, "%d", (int)round(1000 * errors->sheet));
@@ -239,36 +240,4 @@ int evidence_load(struct arena *arena, const struct evidence **evidence, struct 
     if (!arena->cache || !cache_put(arena->cache, CACHE_EVIDENCE, key, sizeof key, read, &own))
         arena_join(arena, &own);
     return 0;
-}
-
-static const struct evidence_row *find_first(const struct evidence *known, const struct evidence_name *name,
-                                             bool *has_table)
-{
-    *has_table = false;
-    for (size_t i = 0; known && i < known->runs.rows.count; i++) {
-        const struct evidence_row *row = &known->runs.rows.items[i];
-
-        if (!text_same(row->name.table, name->table))
-            continue;
-        *has_table = true;
-        if (row->first && text_same(row->name.row, name->row))
-            return row;
-    }
-    return NULL;
-}
-
-double evidence_first_error(const struct evidence *known, const struct evidence_name *name, double error)
-{
-    bool has_table;
-    const struct evidence_row *row = find_first(known, name, &has_table);
-
-    return row ? row->error : has_table ? NAN : error;
-}
-
-const struct likeness *evidence_first_kind(const struct evidence *known, const struct evidence_name *name)
-{
-    bool has_table;
-    const struct evidence_row *row = find_first(known, name, &has_table);
-
-    return row ? &known->kinds.items[row->kind] : NULL;
 }

@@ -1,10 +1,12 @@
 /* evidence: how far predictions were off on published measurements, and so how far off one of similar work is expected
  * to be. scenarios/paper/errors.tsv has a row for each published time, of the scenario asked plainly; `dtsim validate
- * --errors` makes it. */
+ * --errors` makes it, and joins the first errors to it (first.h). */
 #ifndef DTSIM_EVIDENCE_H
 #define DTSIM_EVIDENCE_H
 
 #include "base/base.h"
+
+struct first_error;
 
 /* Where two predictions are alike in these, their errors are likely to be. */
 struct likeness {
@@ -86,26 +88,17 @@ struct evidence {
 
 /* The columns of such a file, by name, and NULL. */
 extern const char *const evidence_columns[];
-/* Prints a row, without the end of a line: the shares are rounded to what evidence needs. `first`: the kind of the first
- * error; NULL: as today. */
+/* Prints a row, without the end of a line: the shares are rounded to what evidence needs. `first`: NULL: unknown. */
 struct evidence_errors {
     double today;
-    double first;                    /* before anybody worked on the table; NaN: unknown */
     double sheet;                    /* today's, with times of kernels from the data sheet; NaN: `today` is that */
 };
 void evidence_print(FILE *out, const struct evidence_name *name, const struct likeness *likeness,
-                    const struct evidence_errors *errors, const struct likeness *first);
+                    const struct evidence_errors *errors, const struct first_error *first);
 /* Reads a file of such rows into the arena. */
 int evidence_read(struct arena *arena, const char *path, struct evidence *evidence, struct error *err);
 /* The rows that came with the program; the arena's cache remembers them. Without a file of them: none. */
 int evidence_load(struct arena *arena, const struct evidence **evidence, struct error *err);
-
-/* The first error of a row, which is written once: from the file where it has the table, else `error`, today's; NaN:
- * unknown. */
-double evidence_first_error(const struct evidence *known, const struct evidence_name *name, double error);
-/* The kind of that row when it was asked first: where its table names another software since, the first error tells of
- * runs of the first one. NULL: unknown. */
-const struct likeness *evidence_first_kind(const struct evidence *known, const struct evidence_name *name);
 
 /* How unsure time is in which so large a share is exposed communication, over time without any. */
 double evidence_unsure(double exposed);

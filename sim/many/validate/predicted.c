@@ -9,6 +9,7 @@
 #include "config/conf.h"
 #include "config/field.h"
 #include "evidence/evidence.h"
+#include "evidence/first.h"
 #include "files/digest.h"
 #include "run/memory_advice.h"
 #include "scenario/scenario.h"
@@ -92,9 +93,7 @@ static double sheet_ratio(const struct outcome *outcome, struct paper *paper, si
  * is not alike. */
 static bool needs_sheet(const struct paper *paper, size_t row, const struct validation_options *options)
 {
-    const struct evidence_name name = {paper->name, paper->rows[row].id, paper->rows[row].group, 0};
-
-    return options->sheets && !isnan(evidence_first_error(options->sheets, &name, 0));
+    return options->firsts && first_error_find(options->firsts, paper->name, paper->rows[row].id);
 }
 
 void outcome_find(struct outcome *outcome, struct paper *paper, size_t row, bool plain,

@@ -6,6 +6,7 @@
 
 #include "base/base.h"
 #include "evidence/evidence.h"
+#include "evidence/first.h"
 #include "run/metrics.h"
 
 /* Whether errors of the column are errors of an iteration's time. */
@@ -40,8 +41,25 @@ static int number_plain(const struct validation *plain, size_t row)
     return (int)first + 1;
 }
 
-void validation_print_errors(const struct validation *validation, const struct evidence *known, FILE *out)
+/* A first error that no row takes up would be missing from what is stated of other work. */
+static int check_taken(const struct validation *validation, const struct first_error *first, struct error *err)
 {
+    const struct paper *paper = validation->paper;
+    size_t row = 0;
+
+    while (row < paper->nrows && !text_same(paper->rows[row].id, first->row))
+        row++;
+    if (row < paper->nrows && (!validation->outcomes[row].selected || !isnan(validation_evidence(validation, row))))
+        return 0;
+    return error_add(err, EXIT_INPUT, (struct loc){.file = paper->file}, "row '%s' has a first error in first.tsv, and %s",
+                     first->row, row < paper->nrows ? "today none" : "the table has no such row");
+}
+
+int validation_print_errors(const struct validation *validation, const struct first_errors *firsts, FILE *out,
+                            struct error *err)
+{
+    int rc = 0;
+
     for (size_t i = 0; !validation && evidence_columns[i]; i++)
         fprintf(out, "%s%s", i ? "\t" : "", evidence_columns[i]);
     if (!validation)
@@ -51,15 +69,38 @@ void validation_print_errors(const struct validation *validation, const struct e
         struct evidence_name name = {validation->paper->name, row->id, row->group, 0};
         const struct outcome *outcome = &validation->plain->outcomes[i];
         double error = validation_evidence(validation, i);
-        struct evidence_errors errors = {error, NAN, (1 + error) * outcome->sheet - 1};
+        struct evidence_errors errors = {error, (1 + error) * outcome->sheet - 1};
 
         if (isnan(error))
             continue;
         name.plain = number_plain(validation->plain, i);
-        errors.first = evidence_first_error(known, &name, error);
-        evidence_print(out, &name, &outcome->likeness, &errors, evidence_first_kind(known, &name));
+        evidence_print(out, &name, &outcome->likeness, &errors, first_error_find(firsts, name.table, name.row));
         fputc('\n', out);
     }
+    for (size_t i = 0; validation && i < firsts->count; i++)
+        if (*firsts->items[i].row && text_same(firsts->items[i].table, validation->paper->name))
+            rc |= check_taken(validation, &firsts->items[i], err);
+    return rc;
+}
+
+void validation_print_first_errors(const struct validation *validation, FILE *out)
+{
+    const struct paper *paper = validation->paper;
+    bool found = false;
+
+    if (validation->failed)
+        return;
+    for (size_t i = 0; i < paper->nrows; i++) {
+        const struct likeness *likeness = &validation->plain->outcomes[i].likeness;
+        double error = validation_evidence(validation, i);
+
+        if (isnan(error))
+            continue;
+        first_error_print(out, paper->name, paper->rows[i].id, error, likeness->software, likeness->family);
+        found = true;
+    }
+    if (!found)
+        first_error_print(out, paper->name, NULL, NAN, NULL, NULL);
 }
 
 static enum peak_kind kind_of_peak(const struct column *column)

@@ -2,6 +2,7 @@
 #ifndef DTSIM_VALIDATION_H
 #define DTSIM_VALIDATION_H
 
+#include "evidence/first.h"
 #include "files/digest.h"
 #include "report/result.h"
 #include "run/certainty.h"
@@ -55,8 +56,7 @@ struct validation_options {
     const char *const *sets;         /* changes to every row */
     size_t nsets;
     size_t jobs;                     /* number of rows that are simulated at the same time */
-    const struct evidence *sheets;   /* rows with a first error in this evidence are also predicted from data sheets;
-                                        NULL: none is */
+    const struct first_errors *firsts;   /* rows with a first error are also predicted from data sheets; NULL: none is */
     bool configured;                 /* rows are not asked plainly too: `plain` is NULL */
 };
 
@@ -103,9 +103,13 @@ json_t *validation_json(const struct validation *validation);
 double validation_time_error(const struct validation *validation, size_t row);
 /* How sure predictions are (sure.c). The same of the row asked plainly. */
 double validation_evidence(const struct validation *validation, size_t row);
-/* Prints the rows of scenarios/paper/errors.tsv that the table makes, or with NULL the heading. Their first errors are
- * those that `known` has. */
-void validation_print_errors(const struct validation *validation, const struct evidence *known, FILE *out);
+/* Prints the rows of scenarios/paper/errors.tsv that the table makes, or with NULL the heading. -1: a first error is of no
+ * row that was printed, of those that were selected. */
+int validation_print_errors(const struct validation *validation, const struct first_errors *firsts, FILE *out,
+                            struct error *err);
+/* Prints the rows that a new table adds to scenarios/paper/first.tsv: today's errors, or one row that says that it has none.
+ * Nothing where rows failed. */
+void validation_print_first_errors(const struct validation *validation, FILE *out);
 /* The same of scenarios/paper/memory.tsv. */
 void validation_print_memory_errors(const struct validation *validation, FILE *out);
 /* What choosing by predictions costs, over all sets of two rows or more that do the same work (regret.c): measured time of the row that is predicted to be the fastest, over the least measured time, less 1; the

@@ -1,6 +1,8 @@
 /* The file of errors: what is read of it, in which order, and what is written. */
 #include "evidence_rows.h"
 
+#include "evidence/first.h"
+
 /* Rows are sorted by the absolute values of their errors; rows with equal ones keep the order of the file. Ratios are sorted
  * in the same way. */
 static void in_order(void **state)
@@ -30,30 +32,15 @@ static void in_order(void **state)
 static void first_software(void **state)
 {
     struct evidence evidence = evidence_of_whole("a" KIND SIZES "\t50\t300\tnemo\tnemo-family\tmegatron\t\t\t\n");
-    const struct evidence_name name = {"a", "r", "g", 1};
     const struct evidence_without without = {.software = "nemo"};
     struct likeness nemo = mine;
 
     (void)state;
     snprintf(nemo.software, sizeof nemo.software, "nemo");
-    assert_string_equal(evidence_first_kind(&evidence, &name)->family, "nemo-family");
     assert_true(evidence_expect(&evidence, &mine, NULL).error == 0.05);
     assert_true(isnan(evidence_expect(&evidence, &nemo, &without).error));
     nemo.gpus = 8192;
     assert_true(evidence_expect(&evidence, &nemo, NULL).error == 0.3);
-}
-
-/* A first error is written once: a file keeps those that it has, and only of a table that it does not have it is today's. */
-static void written_once(void **state)
-{
-    struct evidence known = evidence_of("a" KIND SIZES "\t50\t300\nb" KIND SIZES "\t50\t\n");
-
-    (void)state;
-    assert_true(evidence_first_error(&known, &(struct evidence_name){"a", "r", "g", 1}, 0.01) == 0.3);
-    assert_true(isnan(evidence_first_error(&known, &(struct evidence_name){"a", "s", "g", 1}, 0.01)));
-    assert_true(isnan(evidence_first_error(&known, &(struct evidence_name){"b", "r", "g", 1}, 0.01)));
-    assert_true(evidence_first_error(&known, &(struct evidence_name){"c", "r", "g", 1}, 0.01) == 0.01);
-    assert_true(evidence_first_error(NULL, &(struct evidence_name){"a", "r", "g", 1}, 0.01) == 0.01);
 }
 
 /* The slowest and the fastest NIC are of the rows that have NICs. */
@@ -77,7 +64,8 @@ static void printed(void **state)
     struct evidence evidence;
 
     (void)state;
-    evidence_print(out, &(struct evidence_name){"table", "row", "group", 1}, &mine, &(struct evidence_errors){-0.1234, 0.5, NAN}, NULL);
+    evidence_print(out, &(struct evidence_name){"table", "row", "group", 1}, &mine, &(struct evidence_errors){-0.1234, NAN},
+                   &(struct first_error){"table", "row", 500, mine.software, mine.family});
     assert_int_equal(fclose(out), 0);
     evidence = evidence_of_whole(arena_printf(&arena, "%s\n", text));
     assert_int_equal(evidence.runs.rows.count, 2);
@@ -117,8 +105,7 @@ static void mistakes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(in_order), cmocka_unit_test(first_software), cmocka_unit_test(written_once),
-        cmocka_unit_test(nics), cmocka_unit_test(printed), cmocka_unit_test(mistakes),
+        cmocka_unit_test(in_order), cmocka_unit_test(first_software), cmocka_unit_test(nics), cmocka_unit_test(printed), cmocka_unit_test(mistakes),
     };
 
     return cmocka_run_group_tests_name("evidence_file", tests, NULL, release);
