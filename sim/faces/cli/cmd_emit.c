@@ -67,7 +67,7 @@ const struct command cmd_emit = {
                "  torchtitan          the TOML of a job; models that torchtitan does not name are left to you\n"
                "  deepspeed           DeepSpeed's JSON; the model and the number of GPUs are its program's and its "
                "launcher's\n"
-               "  bridge              keys of Megatron Bridge that go over those of a recipe, as its scripts take them; no whole\n"
+               "  bridge              keys of Megatron Bridge that replace a recipe's, as its scripts take them; it is not a whole\n"
                "                      ConfigContainer, whose file has _target_ in each section, a scheduler and data\n"
                "  --set PATH=VALUE    change the scenario; may be repeated\n"
                "\nWhat is written is read back and compared. What the framework cannot be told is an error (exit 5) "

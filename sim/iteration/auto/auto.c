@@ -1,5 +1,6 @@
-/* Settings that are found by simulating: on which part of the cluster each pipeline rank is (parts.c), what each replica
- * gets of a micro-batch (shares.c), and which layers each stage has (split.c). */
+/* Settings that are found by simulating: on which part of the cluster each pipeline rank is (best_parts.c), which samples of
+ * a micro-batch each replica gets (best_shares.c), which layers each stage has (best_split.c), and which plans of layers
+ * (best_memory.c). */
 #include "auto/auto.h"
 
 #include <math.h>
@@ -35,8 +36,8 @@ static struct lowered_end lowered_end(const struct scenario *scenario, double *w
     return end;
 }
 
-/* Begins the workload, and settles all but the plans of its layers. `layers`: of each virtual stage, or NULL. */
-static int settle_places(struct workload *workload, const struct scenario *scenario, const int **layers,
+/* Begins the workload, and finds all but the plans of its layers. `layers`: of each virtual stage, or NULL. */
+static int find_places(struct workload *workload, const struct scenario *scenario, const int **layers,
                          struct error *err)
 {
     *layers = NULL;
@@ -57,14 +58,14 @@ int auto_time(struct workload *workload, const struct scenario *scenario, struct
 {
     const int *layers;
 
-    return settle_places(workload, scenario, &layers, err) || workload_time(workload, layers, err) ? -1 : 0;
+    return find_places(workload, scenario, &layers, err) || workload_time(workload, layers, err) ? -1 : 0;
 }
 
 int workload_init(struct workload *workload, const struct scenario *scenario, struct error *err)
 {
     const int *layers;
 
-    if (settle_places(workload, scenario, &layers, err))
+    if (find_places(workload, scenario, &layers, err))
         return -1;
     if (scenario_plans_memory(workload->scenario)) {
         workload->scenario = auto_memory(&workload->arena, workload->scenario, layers);

@@ -5,8 +5,8 @@
 
 #include "workload/workload.h"
 
-/* Finds the values that are left open, and builds the workload. Errors: the errors of workload_build; nothing to choose, or too
- * much. Release in either case. The scenario must outlive the workload. */
+/* Finds the values that are left open, and builds the workload. Errors: the errors of workload_build; nothing to choose,
+ * or too much. Release in either case. The scenario must outlive the workload. */
 int workload_init(struct workload *workload, const struct scenario *scenario, struct error *err);
 /* The same up to workload_time. */
 int auto_time(struct workload *workload, const struct scenario *scenario, struct error *err);

@@ -28,8 +28,8 @@ static inline bool lowered_better(struct lowered_end one, struct lowered_end oth
  * order. NULL: errors: no order, or too many. */
 const struct scenario *auto_parts(struct arena *arena, const struct scenario *scenario, lowered_end_function *ends,
                                   struct error *err);
-/* The scenario with the samples of each replica's micro-batches with which the iteration ends first; in the arena. NULL:
- * errors, those of auto_split. */
+/* The scenario with the samples of each replica's micro-batches with which the iteration ends first; in the arena. NULL on
+ * errors, which are the errors of auto_split. */
 const struct scenario *auto_shares(struct arena *arena, const struct scenario *scenario, lowered_end_function *ends,
                                    struct error *err);
 /* The layers of each virtual stage with which the iteration ends first, of the splits that fit into the GPUs' memory; where

@@ -206,8 +206,8 @@ static void consider(struct trying *trying, int halvings, double above)
     *GROW(&planning->candidates) = candidate;
 }
 
-/* Plans for a limit (the exponent of 2) and, unless they are those of two other limits, replays them. Returns their
- * number; 0: there is no plan. */
+/* Makes plans for a limit of 2 to the power of `exponent` B, and replays them unless they equal the plans that `one` or
+ * `other` is the number of (plans_number; 0: of none). Returns the number of these plans; 0: there is no plan. */
 static uint64_t try_limit(struct trying *trying, double exponent, int halvings, double above, uint64_t one,
                           uint64_t other)
 {
