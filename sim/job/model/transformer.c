@@ -228,7 +228,8 @@ static struct layer block_layer(struct arena *arena, const struct cut *cut, cons
         layer.saved = block_tensors_saved(arena, cut, &layer.nsaved);
     if (cut->recompute == RECOMPUTE_OPERATORS)
         keep_results(&layer, cut, &kernels);
-    hold_modules(&layer, cut);
+    else
+        hold_modules(&layer, cut);
     count_recomputed_exchanges(&layer, cut, split);
     if (cut->predicts)
         add_prediction(&layer, cut, split);

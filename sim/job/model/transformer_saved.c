@@ -108,7 +108,7 @@ static void save_experts(struct saved_list *list, const struct cut *cut)
     if (operators)               /* which keep the results in fp32 */
         save_values(list, "expert results", SAVED_MLP, cut->sent, cut->hidden, 4);
     save_mlp(list, cut, cut->received, cut->expert_ffn);
-    if (!recomputes(cut, MODULE_SHARED))
+    if (cut->shared_ffn > 0 && !recomputes(cut, MODULE_SHARED))
         save_mlp(list, cut, cut->tokens, cut->shared_ffn);
 }
 
@@ -229,7 +229,7 @@ static struct saved_list block_saved(const struct cut *cut)
     else if (!recomputes(cut, MODULE_MLP))
         save_mlp(&list, cut, cut->tokens, cut->ffn);
     for (int target = 0; cut->lora && target < LORA_TARGET_COUNT; target++)
-        if (lora_trains(cut, (enum lora_target)target))
+        if (lora_trains(cut, (enum lora_target)target) && (target < LORA_MLP_UP || !recomputes(cut, MODULE_MLP)))
             save_values(&list, "adapter", SAVED_ATTENTION, cut->tokens, cut->lora->rank, cut->value);
     save_core(&list, cut);
     return list;

@@ -270,6 +270,18 @@ static void leave_out(const struct transformer *shape, struct shard *shard)
     memset(&error, 0, sizeof error);
 }
 
+/* The seed's model and shard; both live in the arena. */
+static struct model random_case(uint64_t number, struct shard *shard)
+{
+    struct model model;
+
+    seed = number;
+    model = load_good(random_model(512 << draw("sequence", 3)));
+    *shard = random_shard();
+    leave_out(model.transformer, shard);
+    return model;
+}
+
 /* Writes all numbers of the seed's case into `text`. A tensor degree that does not divide the shape leaves its message.
  */
 static void put_case(uint64_t number)
@@ -279,11 +291,8 @@ static void put_case(uint64_t number)
     const struct layer *layers;
     size_t count;
 
-    seed = number;
     used = 0;
-    model = load_good(random_model(512 << draw("sequence", 3)));
-    shard = random_shard();
-    leave_out(model.transformer, &shard);
+    model = random_case(number, &shard);
     put("%s\n", model_parameters(&model) > 0 ? "" : "no parameters");
     put_numbers("model",
                 (const double[]){model_parameters(&model), model_active_parameters(&model),
@@ -331,9 +340,40 @@ static void numbers_stay(void **unused)
     fclose(file);
 }
 
+/* A backward that computes again holds no more than one that finds everything kept. */
+static void recomputation_holds_no_more(void **unused)
+{
+    (void)unused;
+    for (uint64_t number = 1; number <= 400; number++) {
+        struct shard shard, plain;
+        struct model model = random_case(number, &shard);
+        const struct layer *layers, *whole;
+        size_t count;
+
+        plain = shard;
+        plain.recompute = RECOMPUTE_NONE;
+        plain.recomputed = 0;
+        /* which counts no core of attention; eager operators keep results that no backward needs */
+        if (shard.formula == ACTIVATIONS_RAJBHANDARI ||
+            (shard.recompute == RECOMPUTE_OPERATORS && !model.transformer->fused_kernels) ||
+            model_layers(&arena, &model, &plain, (struct loc){0}, &whole, &count, &error))
+            count = 0; /* or a tensor degree does not divide the shape */
+        else
+            model_layers(&arena, &model, &shard, (struct loc){0}, &layers, &count, &error);
+        for (size_t i = 0; i < count; i++)
+            if (layers[i].activation + layers[i].workspace.backward >
+                (whole[i].activation + whole[i].workspace.backward) * (1 + 1e-12))
+                fail_msg("case %d, layer %zu: %g B are held, %g B without recomputation", (int)number, i,
+                         layers[i].activation + layers[i].workspace.backward,
+                         whole[i].activation + whole[i].workspace.backward);
+        forget(NULL);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test_teardown(numbers_stay, forget)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test_teardown(numbers_stay, forget),
+                                       cmocka_unit_test_teardown(recomputation_holds_no_more, forget)};
     const char *number = getenv("DTSIM_LAYERS");
 
     if (number) {
