@@ -81,7 +81,7 @@ static bool check(const struct shape *shape, const char *text, const char *softw
         expect_near("model FLOPs", m->model_flop, expected, simulated.text);
         if (!(m->hardware_flop >= expected * (1 - 1e-9)))
             fail_msg("hardware FLOPs are %g of %g:\n%s", m->hardware_flop, expected, simulated.text);
-        *fused += simulated.scenario.model.transformer->flash_attention;
+        *fused += simulated.scenario.model.transformer->ways.flash_attention;
     }
     error_release(&err);
     simulated_release(&simulated);

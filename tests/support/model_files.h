@@ -87,6 +87,21 @@ static inline struct layers cut(const struct model *model, struct shard shard)
     return layers;
 }
 
+/* The operator of the layer's kernel. */
+static inline const struct operator *operator_of(const struct layer *layer, const struct kernel *kernel)
+{
+    const struct operator *op = layer->operators;
+
+    while (op->first + op->nkernels <= (size_t)(kernel - layer->kernels))
+        op++;
+    return op;
+}
+
+static inline bool in_core(const struct layer *layer, const struct kernel *kernel)
+{
+    return operator_of(layer, kernel)->modules >> MODULE_CORE & 1;
+}
+
 /* Matrix-product FLOPs of a layer in one phase. */
 static inline double flop_of(const struct layer *layer, enum phase phase)
 {

@@ -197,7 +197,7 @@ const char *certainty_attention(struct arena *arena, const struct scenario *scen
 {
     const struct transformer *shape = scenario->model.transformer;
 
-    for (int kind = 0; shape && shape->flash_attention && kind < cluster_kinds(&scenario->cluster); kind++) {
+    for (int kind = 0; shape && shape->ways.flash_attention && kind < cluster_kinds(&scenario->cluster); kind++) {
         const struct gpu *gpu = cluster_sheet(&scenario->cluster, cluster_kind_gpu(&scenario->cluster, kind));
         enum attention_generation called = scenario->kernels[kind].model.attention;
         double needed = attention_capability(called);

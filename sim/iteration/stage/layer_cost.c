@@ -40,9 +40,9 @@ static bool omits_product(const struct layer *layer)
 {
     size_t i = 0;
 
-    while (i < layer->nkernels && !(layer->kernels[i].tail && layer->kernels[i].product == PRODUCT_MLP_DOWN))
+    while (i < layer->noperators && !(layer->operators[i].ends && layer->operators[i].sends[SENT_SUM].forward))
         i++;
-    return i < layer->nkernels;
+    return i < layer->noperators;
 }
 
 /* A recomputation that ends when the block's backward has all its inputs. Without the last product it omits the

@@ -17,40 +17,45 @@ struct launched { double seconds, launches; };
 
 enum part { PART_ALL, PART_CORE, PART_NEEDED, PART_RECOMPUTED };
 
-static bool in_part(const struct kernel *kernel, enum part part)
+static bool in_part(const struct operator *op, enum part part)
 {
-    return part == PART_ALL || (part == PART_CORE       ? kernel->attention_core :
-                                part == PART_RECOMPUTED ? kernel->recomputed :
-                                                          !kernel->tail);
+    return part == PART_ALL || (part == PART_CORE       ? op->modules >> MODULE_CORE & 1 :
+                                part == PART_RECOMPUTED ? op->again :
+                                                          !op->ends);
 }
 
-static void note_dispatching(struct dispatching_times *times, const struct kernel *kernel, double seconds)
+/* Adds a kernel of an operator. */
+static void add_kernel(struct work_cost *work, struct launched *sum, const struct kernel_costs *costs,
+                       const struct operator *op, const struct kernel *kernel)
 {
-    if (kernel->product == PRODUCT_SHARED_UP || kernel->product == PRODUCT_SHARED_DOWN)
-        times->shared += seconds;
-    *(kernel->before_mlp ? &times->before : &times->others) += seconds;
+    struct cost cost = costs_kernel(costs, kernel);
+    bool before = op->half == HALF_ATTENTION;
+
+    sum->seconds += cost.seconds;
+    if (costs->graphs != GRAPHS_ATTENTION || !before)
+        sum->launches += kernel->launches * fmax(1, kernel->parts);
+    if (kernel->kind == KERNEL_MATMUL && op->modules >> MODULE_SHARED & 1)
+        work->times.dispatching.shared += cost.seconds;
+    *(before ? &work->times.dispatching.before : &work->times.dispatching.others) += cost.seconds;
+    work_times_note(&work->times, &cost);
+    work->counts.flop += kernel_whole_flop(kernel);
 }
 
 static struct launched phase_kernels(struct work_cost *work, const struct kernel_costs *costs, const struct layer *layer,
                                      enum phase phase, enum part part)
 {
     struct launched sum = {0};
+    struct dispatching_times none = work->times.dispatching;
 
-    for (size_t i = 0; i < layer->nkernels; i++) {
-        const struct kernel *kernel = &layer->kernels[i];
-        struct cost cost;
+    for (size_t i = 0; i < layer->noperators; i++) {
+        const struct operator *op = &layer->operators[i];
 
-        if (kernel->phase != phase || !in_part(kernel, part))
-            continue;
-        cost = costs_kernel(costs, kernel);
-        sum.seconds += cost.seconds;
-        if (costs->graphs != GRAPHS_ATTENTION || !kernel->before_mlp)
-            sum.launches += kernel->launches * fmax(1, kernel->parts);
-        if (layer->dispatches[PHASE_FORWARD])
-            note_dispatching(&work->times.dispatching, kernel, cost.seconds);
-        work_times_note(&work->times, &cost);
-        work->counts.flop += kernel_whole_flop(kernel);
+        for (size_t k = op->first; in_part(op, part) && k < op->first + op->nkernels; k++)
+            if (layer->kernels[k].phase == phase)
+                add_kernel(work, &sum, costs, op, &layer->kernels[k]);
     }
+    if (!layer->dispatches[PHASE_FORWARD])
+        work->times.dispatching = none;
     return sum;
 }
 
@@ -137,14 +142,16 @@ static double loss_seconds(const struct kernel_costs *costs, const struct layer 
 {
     double seconds = 0;
 
-    for (size_t i = 0; i < layer->nkernels; i++) {
-        struct kernel kernel = layer->kernels[i];
+    for (size_t i = 0; i < layer->noperators; i++) {
+        const struct operator *op = &layer->operators[i];
 
-        if (kernel.phase != phase || !kernel.loss)
-            continue;
-        kernel.bytes *= replicas;
-        kernel.unvectorized *= replicas;
-        seconds += costs_kernel(costs, &kernel).seconds;
+        for (size_t k = op->first; op->loss && k < op->first + op->nkernels; k++) {
+            struct kernel kernel = layer->kernels[k];
+
+            kernel.bytes *= replicas;
+            kernel.unvectorized *= replicas;
+            seconds += kernel.phase == phase ? costs_kernel(costs, &kernel).seconds : 0;
+        }
     }
     return seconds;
 }

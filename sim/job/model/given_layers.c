@@ -161,6 +161,7 @@ static void flop_kernels(struct arena *arena, const struct given_layer *given, c
                          struct layer *layer)
 {
     struct kernel *kernels = ARENA_ARRAY(arena, struct kernel, 5);
+    struct operator *whole = ARENA_ARRAY(arena, struct operator, 1);
     double samples = shard->micro / fmax(1, shard->slices), scale = samples * dtype_bytes(shard->dtype) / 4;
     const double traffic[] = {given->traffic, given->traffic_backward};
 
@@ -178,6 +179,8 @@ static void flop_kernels(struct arena *arena, const struct given_layer *given, c
                 .launches = 1, .bytes = scale * traffic[phase],
             };
     layer->kernels = kernels;
+    layer->operators = whole, layer->noperators = 1;
+    whole->nkernels = layer->nkernels;
 }
 
 static struct layer layer_of(struct arena *arena, const struct given_layer *given, const struct shard *shard)

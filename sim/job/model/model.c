@@ -12,7 +12,7 @@
 #include "huggingface/hf_config.h"
 #include "kernels/cost.h"
 #include "model/given_layers.h"
-#include "model/transformer.h"
+#include "model/operator_internal.h"
 
 enum { MAX_PRESETS = 4 };    /* a preset's file may name another preset */
 
@@ -342,18 +342,30 @@ bool layer_has_tail(const struct layer *layer)
 {
     size_t i = 0;
 
-    while (i < layer->nkernels && !layer->kernels[i].tail)
+    while (i < layer->noperators && !layer->operators[i].ends)
         i++;
-    return i < layer->nkernels;
+    return i < layer->noperators;
 }
 
 /* Each product of the attention core has two products of the same size in the backward, so 3 x its forward counts.
  * FlashAttention's fifth product of the backward, which recomputes the scores, does not count. */
-static double kernel_flop(const struct kernel *kernel)
+static double kernel_flop(const struct kernel *kernel, bool core)
 {
-    if (kernel->attention_core)
+    if (core)
         return kernel->phase == PHASE_FORWARD ? 3 * kernel_whole_flop(kernel) : 0;
     return kernel->flop;
+}
+
+static void add_flop(const struct layer *layer, double *total, double *forward)
+{
+    for (size_t i = 0; i < layer->noperators; i++) {
+        const struct operator *op = &layer->operators[i];
+
+        for (size_t k = op->first; k < op->first + op->nkernels; k++) {
+            *total += kernel_flop(&layer->kernels[k], op->modules >> MODULE_CORE & 1);
+            *forward += layer->kernels[k].phase == PHASE_FORWARD ? kernel_whole_flop(&layer->kernels[k]) : 0;
+        }
+    }
 }
 
 double model_flop(const struct model *model, const struct lora *lora, double *forward)
@@ -368,7 +380,7 @@ double model_flop(const struct model *model, const struct lora *lora, double *fo
 
     if (model->transformer) {        /* fused attention computes no scores beyond a window: what the mathematics needs */
         shape = *model->transformer;
-        shape.flash_attention = true;
+        shape.ways.flash_attention = true;
         fused.transformer = &shape;
     }
     if (model_is_timed(model)) {
@@ -378,10 +390,7 @@ double model_flop(const struct model *model, const struct lora *lora, double *fo
                          &layers, &count, &err) < 0)
             BUG("a model that cannot be cut into one piece");
         for (size_t i = 0; i < count; i++)
-            for (size_t k = 0; k < layers[i].nkernels; k++) {
-                total += kernel_flop(&layers[i].kernels[k]);
-                first += layers[i].kernels[k].phase == PHASE_FORWARD ? kernel_whole_flop(&layers[i].kernels[k]) : 0;
-            }
+            add_flop(&layers[i], &total, &first);
         arena_release(&arena);
     }
     if (forward)

@@ -6,9 +6,32 @@
 #include "kernels/cost.h"
 #include "kernels/newton_schulz.h"
 
+/* How software computes a transformer: what it fuses into one kernel, and what plain PyTorch does instead. */
+struct ways {
+    bool fused_qkv;              /* one product and one tensor for queries, keys and values */
+    bool fused_gate;             /* one product computes a gated MLP's two inputs; default: fused_qkv */
+    bool fused_gelu;             /* GELU is one kernel; false: one for each of its operations */
+    bool fused_kernels;          /* false: plain PyTorch, one kernel per operation */
+    int rotary;                  /* enum rotary; default: by fused_kernels fused or complex */
+    bool repeated_groups;        /* grouped keys and values are copied for each head; default: !fused_kernels */
+    bool multiplied_mask;        /* a causal mask takes two kernels, where it is not part of the softmax */
+    bool scores_in_place;        /* one kernel multiplies heads where they lie and scales; the mask is written into it */
+    bool softmax_in_fours;       /* the softmax is fused only if a fused kernel can take four rows at a time */
+    bool fused_norm;             /* RMSNorm is one kernel; default: fused_kernels */
+    bool widened_norms;          /* norms compute on a copy of their input in fp32 */
+    bool fused_experts;          /* one kernel computes the products of all experts of a GPU */
+    int router;                  /* enum router: how each token's experts are chosen */
+    int routed_rows;             /* enum routed_rows: how rows go into the order of the experts, and back */
+    bool gathered_qkv;           /* tensor degrees above kv_heads gather what a product of QKV gives */
+    bool fused_clamp;            /* SwiGLU's kernel clamps, and products of experts add their biases */
+    bool fused_bias;             /* products add their biases; default: the opposite of fused_kernels */
+    bool flash_attention;        /* fused attention that does not store the scores */
+};
+
 /* The shape of a transformer. Presets and Hugging Face configurations are read into it. */
 struct transformer {
     const struct node *node;
+    struct ways ways;
     int layers, hidden, heads;
     int kv_heads;                /* grouped-query attention; default: heads */
     int head_size;               /* default: hidden / heads */
@@ -42,26 +65,8 @@ struct transformer {
     int head;                    /* enum head: language model | masked language model with BERT's transform | none */
     double dropout;              /* after the embedding, the projection and the MLP; 0: no masks are stored */
     double attention_dropout;    /* of the attention probabilities; default: dropout */
-    bool fused_qkv;              /* one product and one tensor for queries, keys and values */
-    bool fused_gate;             /* one product computes a gated MLP's two inputs; default: fused_qkv */
-    bool fused_gelu;             /* GELU is one kernel; false: one for each of its operations */
-    bool fused_kernels;          /* false: plain PyTorch, one kernel per operation */
-    int rotary;                  /* enum rotary; default: by fused_kernels fused or complex */
-    bool repeated_groups;        /* grouped keys and values are copied for each head; default: !fused_kernels */
-    bool multiplied_mask;        /* a causal mask takes two kernels, where it is not part of the softmax */
-    bool scores_in_place;        /* one kernel multiplies heads where they lie and scales; the mask is written into it */
-    bool softmax_in_fours;       /* the softmax is fused only if a fused kernel can take four rows at a time */
-    bool fused_norm;             /* RMSNorm is one kernel; default: fused_kernels */
-    bool widened_norms;          /* norms compute on a copy of their input in fp32 */
     double expert_skew;          /* with experts: the i-th busiest gets a share as i^-skew; 0: all alike */
-    bool fused_experts;          /* one kernel computes the products of all experts of a GPU */
-    int router;                  /* enum router: how each token's experts are chosen */
-    int routed_rows;             /* enum routed_rows: how rows go into the order of the experts, and back */
     double swiglu_limit;         /* the inputs of SwiGLU are clamped to it; 0: they are not */
-    bool gathered_qkv;           /* tensor degrees above kv_heads gather what a product of QKV gives */
-    bool fused_clamp;            /* by its kernel, and products of experts add their biases */
-    bool fused_bias;             /* products add their biases; default: the opposite of fused_kernels */
-    bool flash_attention;        /* fused attention that does not store the scores */
     /* Multi-head latent attention (DeepSeek-AI 2024, DeepSeek-V2, section 2.1). head_size is then the part of a query
      * or key without position, rope_head_size the rotated part; in the keys all heads share the rotated part. */
     int kv_rank;                 /* width of the compressed keys and values; 0: the attention is not latent */
@@ -80,6 +85,8 @@ struct transformer {
     struct list expert_blocks;   /* of int: instead, the blocks that have experts */
     int mtp;                     /* modules of multi-token prediction, which predict one token further each */
 };
+/* Fills the defaults that depend on other keys, and checks that the values fit together. */
+int transformer_finish(struct transformer *shape, struct error *err);
 bool transformer_has_experts(const struct transformer *shape, int block);
 bool transformer_has_window(const struct transformer *shape, int block);
 /* Rows of the embedding: the vocabulary as it was written or, if it does not divide by `tensor`, the padded one. */
@@ -281,6 +288,39 @@ struct saved_tensor {
     bool core;                   /* of the core of attention, which selective recomputation computes again */
 };
 
+/* ATTENTION: of a block, all before its MLP, or before tokens are ordered for its experts. */
+enum half { HALF_NEITHER, HALF_ATTENTION, HALF_MLP };
+/* What must be there on a GPU, so that others send it. */
+enum sending {
+    SENT_SUM,                    /* the tensor group's sum of results */
+    SENT_INPUT,                  /* the whole input of a product split by columns; backward: the sum of its gradients */
+    SENT_QKV,                    /* queries, keys and values of all heads that the tensor group computes; or their gradients */
+    SENT_ROWS,                   /* rows of tokens at their experts, and their results back */
+    SENT_ROW_SUMS,               /* rows of the experts in the whole tensor group, and the sums of their results */
+    SENT_KEYS,                   /* keys and values of the context group */
+    SENT_HEADS,                  /* all tokens of a share of heads */
+    SENT_COUNT
+};
+struct sends { int forward, backward; double bytes; };   /* how often, and B of each */
+/* An operation of a layer, for one micro-batch on one GPU. */
+struct operator {
+    const char *name;
+    enum half half;
+    unsigned modules;            /* bits: each enum recompute_module that contains it */
+    bool loss;                   /* it computes the loss, not the model's output */
+    bool ends;                   /* the backward needs neither its forward's result nor later results of the layer */
+    bool packs;                  /* it quantizes what is kept of other operators */
+    bool again;                  /* recompute: operators or modules runs its forward again in the backward */
+    size_t first, nkernels;      /* its kernels, of the layer's */
+    struct workspace peak;       /* B that are held while it runs; of the largest peak of a layer */
+    double selective;            /* B more in its backward where selective recomputation computes it again */
+    struct sends sends[SENT_COUNT];
+    enum product_id product;     /* of SENT_SUM and SENT_INPUT: whose result or input; NONE: of several */
+    double delivered;            /* B of rows that SENT_ROWS brings to the GPU, its own included */
+    int gathers;                 /* under sequence parallelism: inputs that the backward gathers for gradients of weights */
+    bool pieces;                 /* its sum can be made piece by piece of the product */
+};
+
 enum layer_role {
     LAYER_FIRST,                 /* before the blocks, on the first stage: embeddings */
     LAYER_BLOCK,                 /* blocks are divided over the stages */
@@ -307,7 +347,9 @@ struct layer {
     size_t ntensors, ndivided;   /* the last ndivided of the tensors belong to experts */
     const struct linear *linears;    /* its trained weights of linear layers, each shape of its experts once */
     size_t nlinears;
-    const struct kernel *kernels;    /* of every phase but UPDATE; none if times are given */
+    const struct operator *operators;
+    size_t noperators;
+    const struct kernel *kernels;    /* of all operators in turn, of every phase but UPDATE; none if times are given */
     size_t nkernels;
     double given[PHASE_COUNT];   /* s per phase, if times are given (backward as input and weight) */
     double given_backward;       /* s of the backward in one piece: need not be input + weight */

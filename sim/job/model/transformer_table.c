@@ -1,5 +1,5 @@
 /* The keys of a transformer's shape, the defaults that depend on other keys, and checks that values fit together. */
-#include "model/transformer.h"
+#include "model/operator_internal.h"
 
 #include <stddef.h>
 
@@ -16,6 +16,7 @@ const char *const router_names[] = ENUM_NAMES(ROUTERS);
 
 enum { MAX_LAYERS = 100000, MAX_WIDTH = 1 << 24, MAX_SEQUENCE = 1 << 28 };
 
+#define WAY(member) .key = #member, AT(transformer, ways.member)
 static const struct field transformer_fields[] = {
     {KEY(transformer, layers), .also = "num_layers num_hidden_layers n_layer",
      .kind = FIELD_INT, .brief = "number of blocks", .required = true, .min = 1,
@@ -103,57 +104,57 @@ static const struct field transformer_fields[] = {
     {KEY(transformer, attention_dropout), .kind = FIELD_QUANTITY,
      .brief = "dropout probability of the attention probabilities; left out: as dropout", .unit = UNIT_NUMBER,
      .min = 0, .max = 0.99},
-    {KEY(transformer, flash_attention), .kind = FIELD_BOOL, .brief = "fused attention, which does not store the scores",
+    {WAY(flash_attention), .kind = FIELD_BOOL, .brief = "fused attention, which does not store the scores",
      .fallback = "false"},
-    {KEY(transformer, fused_qkv), .kind = FIELD_BOOL,
+    {WAY(fused_qkv), .kind = FIELD_BOOL,
      .brief = "one GEMM computes queries, keys and values; false: one GEMM for each", .fallback = "true"},
-    {KEY(transformer, gathered_qkv), .kind = FIELD_BOOL, .fallback = "false",
+    {WAY(gathered_qkv), .kind = FIELD_BOOL, .fallback = "false",
      .brief = "a tensor degree may be a multiple of kv_heads: each GPU computes its share of the columns of queries, keys "
               "and values, the group gathers all of them, and GPUs that share a head of keys and values each attend with "
               "it (Megatron Core since December 2025); needs fused_qkv; false: such degrees are refused"},
-    {KEY(transformer, fused_gate), .kind = FIELD_BOOL,
+    {WAY(fused_gate), .kind = FIELD_BOOL,
      .brief = "one GEMM computes both inputs of SwiGLU; false: one GEMM for each; left out: as fused_qkv"},
-    {KEY(transformer, fused_gelu), .kind = FIELD_BOOL, .fallback = "true",
+    {WAY(fused_gelu), .kind = FIELD_BOOL, .fallback = "true",
      .brief = "GELU is one kernel, of PyTorch's or of TorchScript's; false: its formula with tanh takes a kernel for "
               "each operation (a TorchScript function that is not fused)"},
-    {KEY(transformer, fused_kernels), .kind = FIELD_BOOL, .fallback = "true",
+    {WAY(fused_kernels), .kind = FIELD_BOOL, .fallback = "true",
      .brief = "scale and mask are part of the softmax, dropout is part of the residual sum, and RMSNorm, SwiGLU and "
               "rotation are one kernel each, as in Megatron-LM; false: one kernel per operation, and copies of "
               "queries, keys and values, as in plain PyTorch"},
-    {KEY(transformer, rotary), .kind = FIELD_CHOICE, .choices = rotary_names,
+    {WAY(rotary), .kind = FIELD_CHOICE, .choices = rotary_names,
      .choice_briefs = NAMES("one kernel reads and writes them",
                             "as complex numbers in fp32, in three kernels (Meta's Llama)",
                             "in the format of activations, with halves swapped, in five kernels (Transformers)",
                             "by matrices of 2 x 2 in fp32, in four kernels (IBM's foundation-model-stack)"),
      .brief = "how queries and keys are turned to rotary positions; left out: fused, or complex if fused_kernels is "
               "false"},
-    {KEY(transformer, repeated_groups), .kind = FIELD_BOOL,
+    {WAY(repeated_groups), .kind = FIELD_BOOL,
      .brief = "with kv_heads: keys and values are copied for each head that reads them, before attention (Llama's "
               "repeat_kv), and a context group exchanges the copies; left out: true if fused_kernels is false"},
-    {KEY(transformer, multiplied_mask), .kind = FIELD_BOOL, .fallback = "false",
+    {WAY(multiplied_mask), .kind = FIELD_BOOL, .fallback = "false",
      .brief = "where the softmax is not fused: a causal mask is multiplied, and what it hides moved below zero, in two "
               "kernels (Megatron-LM of 2019); false: one kernel"},
-    {KEY(transformer, scores_in_place), .kind = FIELD_BOOL, .fallback = "false",
+    {WAY(scores_in_place), .kind = FIELD_BOOL, .fallback = "false",
      .brief = "with fused_kernels: false: torch.baddbmm multiplies heads where they lie and scales scores, and the mask is "
               "written into its result, so that autograd copies the gradient of scores five times (Megatron-LM since "
               "2020); false: copies of heads, and a kernel that scales"},
-    {KEY(transformer, softmax_in_fours), .kind = FIELD_BOOL, .fallback = "false",
+    {WAY(softmax_in_fours), .kind = FIELD_BOOL, .fallback = "false",
      .brief = "the softmax is fused only in half precision and if micro-batch x heads of a GPU is a multiple of 4, else "
               "it is PyTorch's in fp32, as in Megatron-LM without flash attention"},
-    {KEY(transformer, fused_norm), .kind = FIELD_BOOL,
+    {WAY(fused_norm), .kind = FIELD_BOOL,
      .brief = "RMSNorm is one kernel, whatever fused_kernels is (Apex, Triton); left out: as fused_kernels"},
-    {KEY(transformer, widened_norms), .kind = FIELD_BOOL, .fallback = "false",
+    {WAY(widened_norms), .kind = FIELD_BOOL, .fallback = "false",
      .brief = "where a norm is one kernel: another one converts its input to fp32 before it, and its input's gradient "
               "back"},
-    {KEY(transformer, fused_experts), .kind = FIELD_BOOL, .fallback = "true",
+    {WAY(fused_experts), .kind = FIELD_BOOL, .fallback = "true",
      .brief = "one kernel computes the GEMMs of all experts of a GPU, and one casts their rows; false: each expert "
               "has kernels of its own, which the host launches one by one (Transformer Engine's GroupedLinear)"},
-    {KEY(transformer, router), .kind = FIELD_CHOICE, .fallback = "fused", .choices = router_names,
+    {WAY(router), .kind = FIELD_CHOICE, .fallback = "fused", .choices = router_names,
      .choice_briefs = NAMES("a kernel each way (Megatron Core's --moe-router-fusion)",
                             "PyTorch's operators, a kernel each, on indices of experts (Megatron Core of 2024)",
                             "the same on masks of tokens x experts (Megatron Core of 2025 without the fusion)"),
      .brief = "how each token's experts are chosen, with the loss that balances them and the counts of their tokens"},
-    {KEY(transformer, routed_rows), .kind = FIELD_CHOICE, .fallback = "copies", .choices = routed_rows_names,
+    {WAY(routed_rows), .kind = FIELD_CHOICE, .fallback = "copies", .choices = routed_rows_names,
      .choice_briefs = NAMES("kernels that copy each row once each way, and weight it on its way",
                             "index_select and scatter_add, which compute an address for each value (Megatron Core "
                             "without --moe-permute-fusion)",
@@ -161,10 +162,10 @@ static const struct field transformer_fields[] = {
                             "(torchtitan of 2025)"),
      .brief = "how rows go into the order of their experts, and their results back; dispatchers that send a token once "
               "copy"},
-    {KEY(transformer, fused_clamp), .kind = FIELD_BOOL,
+    {WAY(fused_clamp), .kind = FIELD_BOOL,
      .brief = "SwiGLU's kernel clamps its inputs, and the GEMMs of experts add their biases (Transformer Engine's "
               "op fuser); false: separate kernels do; left out: true if fused_kernels and fused_experts are"},
-    {KEY(transformer, fused_bias), .kind = FIELD_BOOL,
+    {WAY(fused_bias), .kind = FIELD_BOOL,
      .brief = "GEMMs add their biases (PyTorch since 1.12, Transformer Engine, flash-attn); false: separate kernels "
               "do (PyTorch before 1.12, Megatron-LM's layers); left out: true if fused_kernels is false"},
     {KEY(transformer, kv_rank), .kind = FIELD_INT, .min = 1, .max = MAX_WIDTH,
@@ -262,7 +263,7 @@ static void check_companions(const struct transformer *shape, struct error *err)
     if (shape->window > 0 && !shape->causal)
         error_clash(err, loc_of(shape, "window"), "transformer: window: goes with a decoder, whose queries "
                     "see earlier keys; expected 'causal: true', or no window");
-    if (shape->kv_rank && !shape->fused_qkv && !field_supplied(&transformer_table, shape, "fused_qkv"))
+    if (shape->kv_rank && !shape->ways.fused_qkv && !field_supplied(&transformer_table, shape, "fused_qkv"))
         error_clash(err, loc_of(shape, "fused_qkv"), "software: fused_qkv: has no effect here: latent "
                     "attention has GEMMs of its own for queries, keys and values; leave it out");
 }
@@ -322,17 +323,17 @@ int transformer_finish(struct transformer *shape, struct error *err)
     if (!given(shape, "positions"))
         shape->positions = shape->sequence;
     if (!given(shape, "fused_norm"))
-        shape->fused_norm = shape->fused_kernels;
+        shape->ways.fused_norm = shape->ways.fused_kernels;
     if (!given(shape, "fused_gate"))
-        shape->fused_gate = shape->fused_qkv;
+        shape->ways.fused_gate = shape->ways.fused_qkv;
     if (!given(shape, "rotary"))
-        shape->rotary = shape->fused_kernels ? ROTARY_FUSED : ROTARY_COMPLEX;
+        shape->ways.rotary = shape->ways.fused_kernels ? ROTARY_FUSED : ROTARY_COMPLEX;
     if (!given(shape, "repeated_groups"))
-        shape->repeated_groups = !shape->fused_kernels;
+        shape->ways.repeated_groups = !shape->ways.fused_kernels;
     if (!given(shape, "fused_clamp"))
-        shape->fused_clamp = shape->fused_kernels && shape->fused_experts;
+        shape->ways.fused_clamp = shape->ways.fused_kernels && shape->ways.fused_experts;
     if (!given(shape, "fused_bias"))
-        shape->fused_bias = !shape->fused_kernels;
+        shape->ways.fused_bias = !shape->ways.fused_kernels;
     if (!given(shape, "attention_dropout"))
         shape->attention_dropout = shape->dropout;
     if (!given(shape, "head_size")) {

@@ -120,7 +120,7 @@ static int check_ulysses(const struct scenario *scenario, struct error *err)
                          "strategy: context_attention: %d GPUs%s cannot share %d attention heads equally; expected a "
                          "degree that divides %d, or 'context_attention: ring'", heads,
                          tensor > 1 ? " of each tensor index" : "", shape->heads / tensor, shape->heads / tensor);
-    if (latent || shape->repeated_groups || shape->kv_heads % (tensor * heads) == 0)
+    if (latent || shape->ways.repeated_groups || shape->kv_heads % (tensor * heads) == 0)
         return 0;
     return error_add(err, EXIT_INFEASIBLE, loc,
                      "strategy: context_attention: %d GPUs%s cannot share %d heads of keys and values equally; expected a "
@@ -143,7 +143,7 @@ static int check_documents(const struct scenario *scenario, struct error *err)
     if (documents < 1 || documents > shape->sequence)
         return error_add(err, EXIT_INPUT, loc, "batch: documents: %g tokens; expected 1 to the %d tokens of a sample, or 0 "
                          "where a sample is one document", documents, shape->sequence);
-    if (!shape->flash_attention)
+    if (!shape->ways.flash_attention)
         return error_clash(err, loc, "batch: documents: attention that is not fused computes all scores of a sample, and "
                            "masks them; expected 'flash_attention: true', or 0");
     return 0;

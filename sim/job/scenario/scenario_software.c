@@ -16,7 +16,7 @@
 #include "hardware/cluster.h"
 #include "hardware/precision.h"
 #include "kernels/costs.h"
-#include "model/transformer.h"
+#include "model/operator.h"
 #include "software/software.h"
 
 /* The parts of a scenario that software may set. */

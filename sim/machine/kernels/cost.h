@@ -79,12 +79,6 @@ struct kernel {
     bool causal;                 /* ATTENTION: each query sees only the keys up to its own position, */
     double window;               /* and at most this number of them, its own included; 0: all */
     double sliced;               /* of slices of a sample's tokens: scores of all its keys / computed scores; else 0 */
-    bool loss;                   /* computes the loss, not the model's output */
-    bool attention_core;         /* scores, softmax, dropout, values: recomputed under selective recomputation */
-    bool kept;                   /* FORWARD: recompute: operators keeps its result */
-    bool recomputed;             /* FORWARD: recompute: operators or modules runs it again in the backward */
-    bool before_mlp;             /* of a block: it is before its MLP, or before tokens are ordered for its experts */
-    bool tail;                   /* FORWARD: the backward needs neither its result nor later results of the layer */
 };
 
 #define COST_SOURCES(X) X(COST_AUTO, "auto") X(COST_CALIBRATED, "calibrated") X(COST_ROOFLINE, "roofline")

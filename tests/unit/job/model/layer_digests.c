@@ -187,15 +187,16 @@ static void put_numbers(const char *name, const double *numbers, size_t count)
     put("\n");
 }
 
-static void put_kernel(const struct kernel *kernel)
+static void put_kernel(const struct operator *op, const struct kernel *kernel)
 {
+    bool forward = kernel->phase == PHASE_FORWARD;
+
     put("%s %d %d %d %d %d %d %d %d marks %d%d%d%d%d", kernel->name, kernel->product, kernel->kind, kernel->dtype,
-        kernel->layout, kernel->class, kernel->launches, kernel->parts, kernel->causal, kernel->attention_core,
-        kernel->loss, kernel->recomputed, kernel->before_mlp, kernel->tail);
+        kernel->layout, kernel->class, kernel->launches, kernel->parts, kernel->causal, op->modules >> MODULE_CORE & 1,
+        op->loss, forward && op->again, op->half == HALF_ATTENTION, forward && op->ends);
     put_numbers("",
                 (const double[]){kernel->batch, kernel->m, kernel->n, kernel->k, kernel->flop, kernel->efficiency,
-                                 kernel->bytes, kernel->unvectorized, kernel->skew.exponent, kernel->window,
-                                 kernel->sliced},
+                                 kernel->bytes, kernel->unvectorized, kernel->skew.exponent, kernel->window, kernel->sliced},
                 11);
 }
 
@@ -213,6 +214,13 @@ static void put_exchanges(const struct layer *layer)
                 (const double[]){layer->all_reduce_bytes, layer->dispatch_bytes, layer->row_all_reduce_bytes,
                                  layer->qkv_bytes, layer->head_bytes, layer->delivered_bytes, layer->key_value_bytes},
                 7);
+}
+
+static void put_phase(const struct layer *layer, const struct operator *op, enum phase phase)
+{
+    for (size_t k = op->first; k < op->first + op->nkernels; k++)
+        if (layer->kernels[k].phase == phase)
+            put_kernel(op, &layer->kernels[k]);
 }
 
 static void put_layer(const struct layer *layer)
@@ -243,9 +251,8 @@ static void put_layer(const struct layer *layer)
     }
     for (int phase = 0; phase < PHASE_COUNT; phase++) {
         put("phase %d\n", phase);
-        for (size_t i = 0; i < layer->nkernels; i++)
-            if ((int)layer->kernels[i].phase == phase)
-                put_kernel(&layer->kernels[i]);
+        for (size_t i = 0; i < layer->noperators; i++)
+            put_phase(layer, &layer->operators[i], (enum phase)phase);
     }
     put_exchanges(layer);
 }
@@ -355,7 +362,7 @@ static void recomputation_holds_no_more(void **unused)
         plain.recomputed = 0;
         /* which counts no core of attention; eager operators keep results that no backward needs */
         if (shard.formula == ACTIVATIONS_RAJBHANDARI ||
-            (shard.recompute == RECOMPUTE_OPERATORS && !model.transformer->fused_kernels) ||
+            (shard.recompute == RECOMPUTE_OPERATORS && !model.transformer->ways.fused_kernels) ||
             model_layers(&arena, &model, &plain, (struct loc){0}, &whole, &count, &error))
             count = 0; /* or a tensor degree does not divide the shape */
         else

@@ -28,7 +28,7 @@ static void assert_same_shape(const char *config, const char *name)
     assert_true(a.final_norm == b.final_norm && a.embedding_norm == b.embedding_norm);
     assert_true(a.dropout == b.dropout && a.attention_dropout == b.attention_dropout);
     assert_true(a.kv_rank == b.kv_rank && a.q_rank == b.q_rank && a.rope_head_size == b.rope_head_size);
-    assert_true(a.value_head_size == b.value_head_size && a.flash_attention == b.flash_attention);
+    assert_true(a.value_head_size == b.value_head_size && a.ways.flash_attention == b.ways.flash_attention);
     assert_true(a.experts == b.experts && a.experts_per_token == b.experts_per_token && a.expert_ffn == b.expert_ffn);
     assert_true(a.shared_experts == b.shared_experts && a.dense_layers == b.dense_layers);
     assert_int_equal(a.moe_every, b.moe_every);

@@ -133,7 +133,7 @@ static void llama_activations(void **state)
     assert_close(cut(&model, shard).items[1].activation, kept + 2 * scores);
     shard.dtype = DTYPE_FP32;
     assert_close(cut(&model, shard).items[1].activation, 2 * (kept + 2 * scores));
-    model.transformer->flash_attention = true;
+    model.transformer->ways.flash_attention = true;
     assert_close(cut(&model, shard).items[1].activation, 2 * kept + 4 * 4 * s);
     shard.recompute = RECOMPUTE_SELECTIVE;
     assert_close(cut(&model, shard).items[1].activation, 2 * kept);

@@ -10,7 +10,7 @@ static struct layer block_with(int micro, int tensor, bool dropout, bool in_four
     model = load_good(dropout ? "transformer: {layers: 1, hidden: 256, heads: 4, sequence: 512, vocabulary: 100}" :
                       "transformer: {layers: 1, hidden: 256, heads: 4, sequence: 512, vocabulary: 100, dropout: 0}");
     shape = *model.transformer;
-    shape.softmax_in_fours = in_fours;
+    shape.ways.softmax_in_fours = in_fours;
     model.transformer = &shape;
     return cut(&model, shard).items[1];
 }

@@ -78,7 +78,7 @@ static void unfused_traffic(struct model model, struct shard shard, double x, do
     struct transformer shape = *model.transformer;
     const struct layer *block;
 
-    shape.fused_kernels = shape.fused_qkv = false;
+    shape.ways.fused_kernels = shape.ways.fused_qkv = false;
     model.transformer = &shape;
     layers = cut(&model, shard);
     block = &layers.items[1];
@@ -130,7 +130,7 @@ static void traffic(void **state)
         bool core = !strcmp(kernel->name, "scores") || !strcmp(kernel->name, "softmax") ||
                     !strcmp(kernel->name, "attention-dropout") || !strcmp(kernel->name, "values");
 
-        assert_int_equal(kernel->attention_core, core);
+        assert_int_equal(in_core(block, kernel), core);
         assert_true(kernel->bytes > 0);
         assert_true(kernel->phase != PHASE_UPDATE);
     }
@@ -152,7 +152,7 @@ static void flash_attention_kernels(void **state)
     double flop = model_flop(&model, NULL, NULL), product = 2 * (2 * 2) * 512.0 * 512 * 64, share = 320.0 / 512;
     const struct kernel *kernel;
 
-    model.transformer->flash_attention = true;
+    model.transformer->ways.flash_attention = true;
     flash = cut(&model, plain(2, 2));
     assert_close(model_flop(&model, NULL, NULL), flop);
     assert_close(flop_of(&flash.items[1], PHASE_FORWARD),
@@ -160,7 +160,7 @@ static void flash_attention_kernels(void **state)
     kernel = find(&flash.items[1], "flash-attention", PHASE_FORWARD);
     assert_close(kernel->flop, 2 * product * share);
     assert_close(kernel->bytes, 4 * 2 * 1024 * 128.0 + 4 * 2 * 2 * 512);
-    assert_true(kernel->attention_core);
+    assert_true(in_core(&flash.items[1], kernel));
     assert_close(find(&flash.items[1], "flash-attention", PHASE_BACKWARD_INPUT)->flop, 5 * product * share);
     model.transformer->causal = false;
     flash = cut(&model, plain(2, 2));

@@ -186,7 +186,7 @@ static void test_combined(void **state)
     for (size_t k = 0; k < block_of(&all)->nkernels; k++) {
         const struct kernel *kernel = &block_of(&all)->kernels[k];
 
-        core += kernel->attention_core && !strcmp(kernel->name, "quantize") ? kernel->launches * kernel->bytes : 0;
+        core += in_core(block_of(&all), kernel) && !strcmp(kernel->name, "quantize") ? kernel->launches * kernel->bytes : 0;
     }
     assert_close(core, 2 * scores * (2 + q));
     shard.saved.few_bit = 3;

@@ -70,7 +70,7 @@ static void test_precedence(void **state)
     loaded(&scenario, "software: megatron-lm-2021\nstrategy: {tensor: 2, pipeline: 2}\n");
     assert_false(scenario.parallelism.overlap_p2p);
     assert_int_equal(scenario.parallelism.data_parallel, DATA_PARALLEL_SYNCHRONOUS);
-    assert_true(scenario.model.transformer->softmax_in_fours);
+    assert_true(scenario.model.transformer->ways.softmax_in_fours);
     assert_true(field_supplied(&strategy_table, &scenario.parallelism, "overlap_p2p"));
     assert_string_equal(scenario.software.names.title, "Megatron-LM v2 (2020 and 2021)");
     scenario_release(&scenario);

@@ -1,5 +1,5 @@
 /* The part of a transformer that one GPU of the tensor-parallel group holds: its sizes, and questions about them. */
-#include "model/transformer.h"
+#include "model/operator.h"
 
 #include <math.h>
 
@@ -20,12 +20,12 @@ double transformer_vocabulary(const struct transformer *shape, int tensor)
 
 double transformer_output_columns(const struct transformer *shape, int tensor)
 {
-    return shape->fused_kernels ? transformer_padded_vocabulary(shape, tensor) : transformer_vocabulary(shape, tensor);
+    return shape->ways.fused_kernels ? transformer_padded_vocabulary(shape, tensor) : transformer_vocabulary(shape, tensor);
 }
 
 bool may_gather_qkv(const struct transformer *shape, int tensor)
 {
-    return shape->gathered_qkv && shape->fused_qkv && shape->kv_rank == 0 && tensor > shape->kv_heads &&
+    return shape->ways.gathered_qkv && shape->ways.fused_qkv && shape->kv_rank == 0 && tensor > shape->kv_heads &&
            tensor % shape->kv_heads == 0;
 }
 
@@ -96,6 +96,8 @@ static void cut_experts(struct cut *cut, const struct shard *shard)
     cut->received = cut->sent * (cut->gathers_rows ? tensor : 1) * cut->busiest;
     cut->travelling = cut->sent * cut->busiest;
     cut->arriving = cut->received;
+    cut->dispatches = shard->dispatch_group > 1;
+    cut->gathers_tokens = shard->dispatch_gathers && cut->dispatches;
     cut->dispatches_once = (shard->dispatch_once || shard->dispatch_gathers) && gpus > 1;
     if (cut->dispatches_once && shard->dispatch_gathers) {
         cut->travelling = cut->own_tokens * gpus;
@@ -140,7 +142,7 @@ struct cut cut_of(const struct transformer *shape, const struct shard *shard)
         .blocks = shard->ring || shard->blocks_apart ? fmax(1, shard->context / fmax(1, shard->ulysses)) : 1,
         .tokens = tokens,
         .own_tokens = shard->sequence_parallel ? tokens / t : tokens,
-        .input_tokens = shard->sequence_parallel && (shape->fused_kernels || !shard->gathers_apart) ? tokens / t :
+        .input_tokens = shard->sequence_parallel && (shape->ways.fused_kernels || !shard->gathers_apart) ? tokens / t :
                                                                                                       tokens,
         .ffn = shape->ffn / t,
         .vocabulary = transformer_vocabulary(shape, shard->tensor) / t,
@@ -171,20 +173,20 @@ bool repeats_groups(const struct cut *cut)
 {
     const struct transformer *shape = cut->shape;
 
-    return shape->repeated_groups && shape->kv_rank == 0 && shape->kv_heads < shape->heads;
+    return shape->ways.repeated_groups && shape->kv_rank == 0 && shape->kv_heads < shape->heads;
 }
 
 /* Megatron-LM's fused softmax takes half precision alone, and four rows of scores at a time
  * (megatron/model/fused_softmax.py, is_kernel_available; Apex and Transformer Engine took it over). */
 bool softmax_fuses(const struct cut *cut)
 {
-    return cut->shape->fused_kernels &&
-           (!cut->shape->softmax_in_fours || (cut->value == 2 && fmod(cut->batch * cut->heads, 4) == 0));
+    return cut->shape->ways.fused_kernels &&
+           (!cut->shape->ways.softmax_in_fours || (cut->value == 2 && fmod(cut->batch * cut->heads, 4) == 0));
 }
 
 bool rows_by_operators(const struct cut *cut)
 {
-    return cut->shape->routed_rows == ROUTED_ROWS_OPERATORS && !cut->dispatches_once;
+    return cut->shape->ways.routed_rows == ROUTED_ROWS_OPERATORS && !cut->dispatches_once;
 }
 
 bool projects(const struct cut *cut)
@@ -196,4 +198,9 @@ bool projects(const struct cut *cut)
 double projected_rows(const struct cut *cut, double rows)
 {
     return projects(cut) ? fmax(1, floor(cut->form.randomized_linear * rows)) : rows;
+}
+
+double random_matrix(const struct cut *cut)
+{
+    return projects(cut) ? projected_rows(cut, cut->tokens) * cut->tokens * cut->value : 0;
 }

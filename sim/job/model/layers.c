@@ -1,0 +1,245 @@
+/* A transformer's layers: strategies/blocks/ writes the operators of each kind of layer once. */
+#include "model/operator_internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+
+double transformer_active_parameters(const struct transformer *shape)
+{
+    struct transformer active = *shape;
+    int routers = 0;
+
+    for (int i = 0; i < shape->layers; i++)
+        routers += transformer_has_experts(shape, i);
+    routers += shape->mtp * transformer_has_experts(shape, shape->layers - 1);
+    active.experts = shape->experts_per_token;
+    return transformer_parameters(&active) +
+           (double)routers * (shape->experts - shape->experts_per_token) * shape->hidden;
+}
+
+/* The divisors of n as text: "1, 2, 4 or 8". */
+static const char *divisors(int n, char *buffer, size_t size)
+{
+    size_t used = 0;
+    int last = 0;
+
+    for (int d = 1; d <= n; d++) {
+        if (n % d || used + 16 > size)
+            continue;
+        if (last)
+            used += (size_t)snprintf(buffer + used, size - used, "%s%d", used ? ", " : "", last);
+        last = d;
+    }
+    snprintf(buffer + used, size - used, "%s%d", used ? " or " : "", last);
+    return buffer;
+}
+
+static int check_tensor(const struct transformer *shape, const struct shard *shard, struct loc loc, struct error *err)
+{
+    const struct { int size; const char *what; bool split; } parts[] = {
+        {shape->heads, "attention heads", true},
+        {shape->kv_heads, "heads of keys and values", !may_gather_qkv(shape, shard->tensor)},
+        {shape->ffn, "columns of the MLP", true},
+        {shape->expert_ffn, "columns of an expert", shape->experts > 0},
+        {shape->sequence / (shard->context ? shard->context : 1), "tokens of a sample that sequence_parallel splits",
+         shard->sequence_parallel},
+    };
+    int common = 0;
+    char buffer[160];
+
+    for (size_t i = 0; i < COUNT(parts); i++)
+        common = parts[i].split ? gcd(common, parts[i].size) : common;
+    for (size_t i = 0; i < COUNT(parts); i++)
+        if (parts[i].split && parts[i].size % shard->tensor)
+            return error_add(err, EXIT_INFEASIBLE, loc, "strategy: tensor: %d does not divide the %d %s; try %s%s",
+                             shard->tensor, parts[i].size, parts[i].what, divisors(common, buffer, sizeof buffer),
+                             i == 1 && shard->tensor % shape->kv_heads == 0 && !shape->ways.gathered_qkv ?
+                                 ", or software whose release gathers them ('software: {gathered_qkv: true}')" : "");
+    return 0;
+}
+
+/* ---- the parts of layers ---- */
+
+#define PART_KIND(name) extern const struct part_kind part_##name;
+#include "strategies/blocks/list.h"
+#undef PART_KIND
+static const struct part_kind *const kinds[] = {
+#define PART_KIND(name) &part_##name,
+#include "strategies/blocks/list.h"
+#undef PART_KIND
+};
+
+void write_part(struct operators *ops, enum part part, struct flow in)
+{
+    size_t i = 0;
+
+    while (kinds[i]->part != part || (kinds[i]->stands && !kinds[i]->stands(ops->cut)))
+        i++;
+    kinds[i]->write(ops, in);
+}
+
+/* Where attention and MLP are parallel, each of their last products is summed over the tensor group, as if one followed
+ * the other (Transformers, base_model_tp_plan of cohere: o_proj and down_proj are both "rowwise"). */
+void block(struct operators *ops)
+{
+    const struct cut *cut = ops->cut;
+    struct flow in;
+
+    ops->base.backward = cut->own_tokens * cut->hidden * cut->value;     /* the gradient along the residual */
+    ops->unpacked = unpacked_weight(cut);
+    ops->half = HALF_ATTENTION;
+    in = norm(ops, "attention-norm", KEPT_ATTENTION_INPUT);
+    write_part(ops, PART_ATTENTION, in);
+    residual(ops, "attention-residual");
+    packs(ops, false);
+    packs(ops, true);
+    if (!cut->shape->parallel)
+        in = norm(ops, "mlp-norm", KEPT_MLP_INPUT);
+    for (int norm = 0; cut->shape->post_norms && norm < 2; norm++)
+        norm_weights(ops, PLACE_BLOCK, cut->hidden);
+    ops->within = 1u << (cut->has_experts ? MODULE_EXPERTS : MODULE_MLP);
+    write_part(ops, PART_MLP, in);
+    ops->within = 0;
+    packs(ops, false);
+    residual(ops, "mlp-residual");
+    ops->block_end = ops->list.count;
+}
+
+/* ---- layers ---- */
+
+double transformer_parameters(const struct transformer *shape)
+{
+    struct shard shard = {.micro = 1, .tensor = 1};
+    struct arena arena = {0};
+    struct error err = {0};
+    const struct layer *layers;
+    double total = 0;
+    size_t count;
+
+    if (transformer_layers(&arena, shape, &shard, (struct loc){0}, &layers, &count, &err))
+        BUG("a model that cannot be cut into one piece");
+    for (size_t i = 0; i < count; i++)
+        total += layers[i].parameters;
+    arena_release(&arena);
+    return total;
+}
+
+/* Under full recomputation a block keeps its input, 2 s b h bytes (Korthikanti et al. 2022, table 2); with sequence
+ * parallelism only this GPU's tokens. A block of multi-token prediction has two inputs: the hidden states and the embedding. */
+static struct layer block_layer(struct arena *arena, struct operators *ops, const struct cut *cut)
+{
+    struct layer layer = {.name = cut->predicts ? "prediction" : "block",
+                          .role = cut->predicts ? LAYER_PREDICTION : LAYER_BLOCK,
+                          .checkpoint = cut->own_tokens * cut->hidden * cut->value};
+
+    operators_begin(ops, cut);
+    if (cut->predicts)
+        write_part(ops, PART_PREDICTION, (struct flow){0});
+    else
+        block(ops);
+    operators_finish(arena, ops, &layer);
+    layer.within = ops->input;
+    if (cut->predicts) {
+        layer.saved = NULL, layer.nsaved = 0;
+        layer.within += layer.checkpoint;
+        layer.checkpoint *= 2;
+    }
+    return layer;
+}
+
+/* Blocks of a kind are alike. */
+enum { BLOCK_EXPERTS = 1, BLOCK_WINDOW = 2, BLOCK_KINDS = 4 };
+
+static int block_kind(const struct transformer *shape, int block)
+{
+    return (transformer_has_experts(shape, block) ? BLOCK_EXPERTS : 0) |
+           (transformer_has_window(shape, block) ? BLOCK_WINDOW : 0);
+}
+
+/* A layer outside of blocks, which is never in a narrow format. */
+static struct layer outer_layer(struct arena *arena, struct operators *ops, const struct cut *cut, enum part part)
+{
+    const struct transformer *shape = cut->shape;
+    bool first = part == PART_EMBEDDING, head = shape->head != HEAD_NONE;
+    struct layer layer = {.name = first ? "embedding" : cut->predicts ? "prediction-output" : "output",
+                          .role = first ? LAYER_FIRST : LAYER_LAST};
+    struct cut wide = *cut;
+
+    wide.fp8 = false;
+    operators_begin(ops, &wide);
+    write_part(ops, part, (struct flow){0});
+    if (cut->predicts)               /* the weights are the output layer's */
+        ops->weights.count = 0;
+    operators_finish(arena, ops, &layer);
+    layer.checkpoint = layer.activation;
+    if (first)
+        return layer;
+    layer.output = cut->tokens * (head ? cut->vocabulary : cut->hidden) * cut->value;
+    layer.tied = head && !cut->predicts && shape->tied ? cut->vocabulary * shape->embedding_size : 0;
+    return layer;
+}
+
+/* Megatron Core puts the modules of multi-token prediction on the last stage (core_v0.14.0, multi_token_prediction.py,
+ * get_mtp_num_layers_to_build). Each has a block like the last one and the output layer once more; they share weights
+ * with it and with the embedding, of which that stage has a copy (models/gpt/gpt_model.py: mtp_process). */
+static void predictions(struct arena *arena, struct operators *ops, struct cut *cut, struct layer *layers)
+{
+    const struct transformer *shape = cut->shape;
+
+    cut->predicts = true;
+    cut->has_experts = transformer_has_experts(shape, shape->layers - 1);
+    cut->windowed = transformer_has_window(shape, shape->layers - 1);
+    for (int i = 0; i < shape->mtp; i++) {
+        layers[2 * i] = i ? layers[0] : block_layer(arena, ops, cut);
+        layers[2 * i + 1] = i ? layers[1] : outer_layer(arena, ops, cut, PART_HEAD);
+    }
+    if (shape->mtp && !shape->tied)
+        layers[1].tied = cut->vocabulary * shape->embedding_size;
+    cut->predicts = false;
+}
+
+int transformer_layers(struct arena *arena, const struct transformer *shape, const struct shard *shard,
+                       struct loc tensor_loc, const struct layer **layers, size_t *count, struct error *err)
+{
+    int n = shape->layers + 2 * shape->mtp + 2;
+    struct layer *all = ARENA_ARRAY(arena, struct layer, n), *end = all + n - 1, *beyond = all + shape->layers;
+    struct layer blocks[BLOCK_KINDS];
+    struct operators ops = {0};
+    struct cut cut;
+
+    if (check_tensor(shape, shard, tensor_loc, err) < 0)
+        return -1;
+    cut = cut_of(shape, shard);
+    all[0] = outer_layer(arena, &ops, &cut, PART_EMBEDDING);
+    *end = outer_layer(arena, &ops, &cut, PART_HEAD);
+    for (int kind = 0; kind < BLOCK_KINDS; kind++) {
+        cut.has_experts = kind & BLOCK_EXPERTS, cut.windowed = kind & BLOCK_WINDOW;
+        if ((!cut.has_experts || shape->experts > 0) && (!cut.windowed || shape->window > 0))
+            blocks[kind] = block_layer(arena, &ops, &cut);
+    }
+    for (int i = 0; i < shape->layers; i++)
+        all[i + 1] = blocks[block_kind(shape, i)];
+    predictions(arena, &ops, &cut, beyond + 1);
+    for (struct layer *layer = all; layer <= end; layer++) {
+        layer->all_reduce_bytes = cut.tokens * cut.hidden * cut.value;
+        layer->boundary = layer <= beyond ? layer->all_reduce_bytes : 0;
+    }
+    operators_release(&ops);
+    *layers = all;
+    *count = (size_t)n;
+    return 0;
+}
+
+/* Measured: scenarios/paper/megatron-bridge-experts.yaml. Wide experts (grok1-h100.yaml) are as good as other
+ * layers. */
+const char *transformer_caveat(struct arena *arena, const struct transformer *shape)
+{
+    if (!shape->experts || shape->expert_ffn >= shape->hidden)
+        return NULL;
+    return arena_printf(arena, "experts of %d columns are narrower than what they compute on (%d); published runs of "
+                        "such models took 0.8 to 1.4 times as long as predicted, one of the oldest release 2.4 times",
+                        shape->expert_ffn, shape->hidden);
+}

@@ -1,0 +1,314 @@
+/* The word `product`: Y = X W^T on one GPU of the tensor-parallel group, with what the software does around it: casts to
+ * narrow formats, adapters of LoRA, weights of four bits, random projections. It writes the three GEMMs, the weight and its
+ * bias, what is kept of the input, and what the tensor group exchanges.
+ *
+ * Products follow Megatron's split (Shoeybi et al. 2019, section 3): QKV, the first product of the MLP and the output
+ * layer are split by columns, the projection and the second product of the MLP by rows, attention by heads. Biases of
+ * products split by columns are split, others whole. */
+#include "model/operator.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "config/field.h"
+#include "hardware/gpu.h"
+#include "kernels/cost.h"
+
+/* ---- LoRA: which products have adapters, and the widths of these products on this GPU ---- */
+
+static const char *const target_names[] = {
+    [LORA_QKV] = "qkv", [LORA_PROJECTION] = "projection", [LORA_MLP_UP] = "mlp-up", [LORA_MLP_DOWN] = "mlp-down", NULL,
+};
+_Static_assert(COUNT(target_names) == LORA_TARGET_COUNT + 1, "a name for every target");
+static const char *const weights_names[] = ENUM_NAMES(LORA_WEIGHTS);
+static const struct field lora_fields[] = {
+    {KEY(lora, rank), .kind = FIELD_INT, .required = true, .min = 1, .max = 65536,
+     .brief = "rank of the adapters"},
+    {KEY(lora, targets), .kind = FIELD_CHOICES, .choices = target_names,
+     .fallback = "[qkv]", .brief = "the GEMMs of every block that get an adapter"},
+    {KEY(lora, weights), .kind = FIELD_CHOICE, .choices = weights_names, .fallback = "full",
+     .choice_briefs = NAMES("the model's number format", "four bits with quantized scales (QLoRA), converted before each "
+                            "GEMM (bitsandbytes)"),
+     .brief = "how blocks keep the weights of their GEMMs, which are frozen"},
+};
+const struct table lora_table = {
+    TABLE("memory: lora", "low-rank adapters are trained and the model's own weights are frozen", lora, lora_fields),
+};
+
+bool lora_adapts(const struct cut *cut, enum lora_target target, struct adapted *adapted)
+{
+    const struct adapted widths[LORA_TARGET_COUNT] = {
+        [LORA_QKV] = {cut->hidden, cut->projected},
+        [LORA_PROJECTION] = {cut->attended, cut->hidden},
+        [LORA_MLP_UP] = {cut->hidden, (cut->shape->mlp == MLP_SWIGLU ? 2 : 1) * cut->ffn},
+        [LORA_MLP_DOWN] = {cut->ffn, cut->hidden},
+    };
+    const int *targets = cut->lora ? cut->lora->targets.items : NULL;
+    bool adapts = false;
+
+    *adapted = target < LORA_TARGET_COUNT ? widths[target] : (struct adapted){0};
+    for (size_t i = 0; targets && i < cut->lora->targets.count; i++)
+        adapts |= targets[i] == (int)target;
+    return adapts;
+}
+
+bool lora_trains(const struct cut *cut, enum lora_target target)
+{
+    struct adapted adapted;
+
+    return !cut->lora || lora_adapts(cut, target, &adapted);
+}
+
+bool weights_packed(const struct cut *cut)
+{
+    return cut->lora && cut->lora->weights == LORA_WEIGHTS_NF4;
+}
+
+double unpacked_weight(const struct cut *cut)
+{
+    double most = 0;
+
+    for (int target = 0; weights_packed(cut) && target < LORA_TARGET_COUNT; target++) {
+        struct adapted width;
+
+        lora_adapts(cut, (enum lora_target)target, &width);
+        if (target == LORA_MLP_UP && cut->shape->mlp == MLP_SWIGLU && !cut->shape->ways.fused_gate)
+            width.out /= 2;
+        most = fmax(most, width.in * width.out);
+    }
+    return most * cut->value;
+}
+/* ---- kernels ---- */
+
+/* The three kernels of Y = X W^T, with X of rows x in and W of out x in, as frameworks store it. Gradients: dX = dY W, dW =
+ * dY^T X, of as many rows as are kept. `trained`: W is. With `experts` each of so many has a W and its share of the rows,
+ * and one kernel computes all of them; 0: one product. */
+struct gemm { enum product_id id; enum dtype dtype; double experts, rows, out, in, kept_rows; bool trained, narrow; };
+
+static void gemms(struct operators *ops, const struct gemm *gemm)
+{
+    const struct cut *cut = ops->cut;
+    bool transposed = gemm->narrow && gemm->experts == 0;
+    const struct kernel each = {.product = gemm->id, .dtype = gemm->dtype,
+                                .kind = gemm->experts > 0 ? KERNEL_GROUPED : KERNEL_MATMUL,
+                                .batch = fmax(1, gemm->experts), .parts = cut->shape->ways.fused_experts ? 0 : (int)gemm->experts,
+                                .skew = gemm->experts > 0 ? cut->skew : (struct skew){0}};
+    struct kernel forward = each, input = each, weight = each;
+
+    forward.phase = PHASE_FORWARD, forward.layout = LAYOUT_NT;
+    forward.m = gemm->rows, forward.n = gemm->out, forward.k = gemm->in;
+    input.phase = PHASE_BACKWARD_INPUT, input.layout = transposed ? LAYOUT_NT : LAYOUT_NN;
+    input.m = gemm->rows, input.n = gemm->in, input.k = gemm->out;
+    weight.phase = PHASE_BACKWARD_WEIGHT, weight.layout = transposed ? LAYOUT_NT : LAYOUT_TN;
+    weight.m = gemm->out, weight.n = gemm->in, weight.k = gemm->kept_rows;
+    product_kernel(ops, forward);
+    product_kernel(ops, input);
+    if (gemm->trained)
+        product_kernel(ops, weight);
+}
+
+void plain_product(struct operators *ops, enum product_id id, double rows, double out, double in)
+{
+    gemms(ops, &(struct gemm){id, ops->cut->dtype, 0, rows, out, in, rows, !ops->cut->lora || id == PRODUCT_LORA, false});
+}
+
+/* What a linear layer computes in addition where it keeps the projection of its input instead of the input: the random
+ * matrix is written and multiplied with the input, and the projection is divided by its rows; the backward writes the
+ * same matrix again and multiplies it with the results' gradient (skolai/fewbit, functional/linear.py, LinearGRPFunc:
+ * gaussian). */
+static void random_projections(struct operators *ops, double rows, double out, double in)
+{
+    const struct cut *cut = ops->cut;
+    double kept = projected_rows(cut, rows);
+    struct kernel product = {.product = PRODUCT_RANDOM, .dtype = cut->dtype, .batch = 1, .m = kept, .n = in, .k = rows};
+
+    if (!projects(cut))
+        return;
+    operator_begin(ops, "random-projection", 0);
+    memory_kernel(ops, "random-matrix", PHASE_FORWARD, CLASS_OTHER, kept * rows * cut->value);
+    product_kernel(ops, product);
+    memory_kernel(ops, "random-scale", PHASE_FORWARD, CLASS_OTHER, 2 * kept * in * cut->value);
+    memory_kernel(ops, "random-matrix", PHASE_BACKWARD_WEIGHT, CLASS_OTHER, kept * rows * cut->value);
+    product.phase = PHASE_BACKWARD_WEIGHT, product.n = out;
+    product_kernel(ops, product);
+}
+
+/* What turns frozen weights of four bits into the format of the product, each time: the scales (one of 8 bits for 64
+ * values) are converted to fp32 and moved by their mean, then each value is looked up and scaled (bitsandbytes,
+ * functional.py: dequantize_4bit; autograd/_functions.py: MatMul4Bit, forward and backward). */
+static void unpack_kernels(struct operators *ops, double weights)
+{
+    const struct cut *cut = ops->cut;
+    const double scales = weights / 64;
+
+    if (!weights_packed(cut))
+        return;
+    operator_begin(ops, "unpack", 0);
+    for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++) {
+        plain_kernels(ops, "unpack-scales", (enum phase)phase, CLASS_OTHER, 2, scales * ((1 + 4) + (4 + 4)));
+        memory_kernel(ops, "unpack", (enum phase)phase, CLASS_COPY, weights * (4 / 8. + cut->value) + scales * 4);
+    }
+}
+
+/* In fp8 (Micikevicius et al. 2022; Transformer
+ * Engine on Hopper) the input, the weights and the output's gradient are cast first. For each of them one kernel
+ * reads it and writes it in fp8 twice, as it is and transposed, because Hopper multiplies fp8 only in layout nt.
+ * Weights are cast for every micro-batch or, with fp8_kept, only with the update. Scales of 128, 32 or 16 values run
+ * along the depth of a product, and the two copies have their own (Transformer Engine's Float8BlockScaling,
+ * MXFP8BlockScaling and NVFP4BlockScaling). nvfp4 also scales the whole tensor, for which a kernel reads it once
+ * more. Its random Hadamard transforms are in the cast. The layout of a grouped product also says which of its sizes
+ * the experts share, and stays. */
+static void casts(struct operators *ops, const struct weight_product *product, double out)
+{
+    const struct cut *cut = ops->cut;
+    double reads = cut->narrow == DTYPE_NVFP4 ? 2 : 1, rows = product->in.rows, in = product->in.width;
+    double cast = reads * cut->value + 2 * dtype_scaled_bytes(cut->narrow);
+    int casts = cut->shape->ways.fused_experts ? 1 : (int)fmax(1, product->experts);
+
+    operator_begin(ops, "cast", product->in.modules | product->modules);
+    plain_kernels(ops, "cast", PHASE_FORWARD, CLASS_COPY, casts, cast * rows * in);
+    plain_kernels(ops, "cast", PHASE_BACKWARD_INPUT, CLASS_COPY, casts, cast * rows * out);
+    if (cut->fp8_kept)
+        return;
+    operator_begin(ops, "cast-weights", 0);
+    plain_kernels(ops, "cast-weights", PHASE_FORWARD, CLASS_COPY, casts,
+                  cast * fmax(1, product->experts) * out * in);
+}
+
+/* ---- the word ---- */
+
+bool ends_early(const struct cut *cut)
+{
+    bool compiled = cut->recompute == RECOMPUTE_OPERATORS && cut->shape->ways.fused_kernels;
+
+    return !cut->has_experts && cut->shape->dropout == 0 && (!cut->fp8 || compiled) && !projects(cut);
+}
+
+/* Adds the weight of one tensor, and of its bias. */
+static void product_weights(struct operators *ops, const struct weight_product *product)
+{
+    double copies = product->experts > 0 ? product->experts : 1, parts = fmax(1, product->matrices);
+    double out = product->out, in = product->in.width;
+    bool rows = product->split == SPLIT_ROWS;
+    struct weights *weight = GROW(&ops->weights);
+
+    *weight = (struct weights){.place = product->place, .rows = rows ? out : copies * out,
+                               .matrix = {out / parts, in, .count = copies * parts, .expert = product->experts > 0}};
+    weight->elements = weight->rows * (rows ? copies * in : in);
+    if (product->parts)
+        memcpy(weight->matrix.parts, product->parts, sizeof weight->matrix.parts);
+    if (!product->plain) {
+        weight->linear = (struct linear){product->experts > 0 ? LINEAR_EXPERT : LINEAR_BLOCK, out, in};
+        weight->matrix.cut = rows ? MATRIX_COLUMNS : product->split == SPLIT_COLUMNS ? MATRIX_ROWS : MATRIX_WHOLE;
+    }
+    if (product->bias)
+        vector(ops, product->place, copies * out);
+}
+
+/* What the tensor group exchanges for it. */
+static void product_sends(struct operators *ops, const struct weight_product *product, bool trained)
+{
+    struct operator *op = &ops->list.items[ops->current];
+    double bytes = ops->cut->tokens * ops->cut->hidden * ops->cut->value;
+
+    if (ops->cut->tensor == 1 || !(product->whole_input || product->sums))
+        return;
+    op->product = product->id;
+    op->pieces = product->pieces;
+    op->gathers = product->whole_input && trained;
+    if (product->whole_input)
+        sends(ops, SENT_INPUT, 0, 1, bytes);
+    if (product->sums)
+        sends(ops, SENT_SUM, 1, 0, bytes);
+}
+
+/* A product of weights in a block, or of the weights of `experts`. Under LoRA W is frozen. */
+struct flow product(struct operators *ops, const struct weight_product *product)
+{
+    const struct cut *cut = ops->cut;
+    int times = product->times > 0 ? product->times : 1;
+    bool narrow = cut->fp8 && !product->plain, trained = lora_trains(cut, product->target);
+    bool adapted = product->adapts && cut->lora && trained, ends = ops->half == HALF_MLP && ends_early(cut);
+    double rows = product->in.rows, in = product->in.width, out = product->out / times;
+
+    for (int i = 0; i < times; i++) {
+        size_t first = ops->list.count;
+
+        if (!product->plain)
+            unpack_kernels(ops, out * in);
+        operator_begin(ops, product_names[product->id], product->modules);
+        gemms(ops, &(struct gemm){product->id, narrow ? cut->narrow : cut->dtype, product->experts, rows, out, in,
+                                  product->plain ? rows : projected_rows(cut, rows), !cut->lora, narrow});
+        if (!product->plain)
+            ops->list.items[ops->current].peak.forward = random_matrix(cut);
+        if (i == 0)
+            product_sends(ops, product, trained);
+        if (!product->plain)
+            random_projections(ops, rows, out, in);
+        if (narrow)
+            casts(ops, product, out);
+        for (size_t k = first; k < ops->list.count; k++)
+            ops->list.items[k].ends = ends && product->split == SPLIT_ROWS && !adapted;
+    }
+    product_weights(ops, product);
+    if (product->in.kept >= 0)
+        ops->values.items[product->in.kept].as.tensors += trained * (product->readers ? product->readers :
+                                                                     (int)fmax(1, product->matrices));
+    if (product->adapts)
+        adapter(ops, product->target);
+    return (struct flow){rows, product->out, -1, product->modules};
+}
+
+void project(struct operators *ops, struct flow in, bool pieces)
+{
+    const struct cut *cut = ops->cut;
+
+    product(ops, &(struct weight_product){.id = PRODUCT_PROJECTION, .in = in, .out = cut->hidden, .split = SPLIT_ROWS,
+                                   .place = PLACE_BLOCK, .adapts = true, .target = LORA_PROJECTION,
+                                   .bias = cut->shape->projection_bias, .sums = true, .pieces = pieces});
+    if (cut->shape->projection_bias)
+        bias(ops, "projection-bias", cut->own_tokens, cut->hidden, cut->shape->ways.fused_kernels);
+}
+
+void outer_product(struct operators *ops, const char *name, enum product_id id, double rows, double out, double in)
+{
+    operator_begin(ops, name, 0);
+    plain_product(ops, id, rows, out, in);
+    matrix(ops, PLACE_FIRST, out, in);
+}
+
+void gate_sum(struct operators *ops, double rows)
+{
+    operator_begin(ops, "gate-sum", 0);
+    memory_kernel(ops, "gate-sum", PHASE_BACKWARD_INPUT, CLASS_OTHER, 3 * rows * ops->cut->hidden * ops->cut->value);
+}
+
+void ends_block(struct operators *ops)
+{
+    bool adapted = ops->cut->lora && lora_trains(ops->cut, LORA_MLP_DOWN);
+
+    ops->list.items[ops->current].ends = ends_early(ops->cut) && !adapted;
+}
+
+/* The last product is the adapter's, if there is one: PEFT computes the frozen product and its bias first
+ * (peft/tuners/lora/layer.py, Linear.forward: base_layer, then lora_B(lora_A(x))). */
+void adapter(struct operators *ops, enum lora_target target)
+{
+    const struct cut *cut = ops->cut;
+    struct adapted width;
+
+    if (!lora_adapts(cut, target, &width))
+        return;
+    operator_begin(ops, "lora-a", 0);
+    plain_product(ops, PRODUCT_LORA, cut->tokens, cut->lora->rank, width.in);
+    operator_begin(ops, "lora-b", 0)->ends = target == LORA_MLP_DOWN && ends_early(cut);
+    plain_product(ops, PRODUCT_LORA, cut->tokens, width.out, cut->lora->rank);
+    memory_kernel(ops, "lora-sum", PHASE_FORWARD, CLASS_OTHER, 3 * cut->tokens * width.out * cut->value);
+    memory_kernel(ops, "lora-sum", PHASE_BACKWARD_INPUT, CLASS_OTHER, 3 * cut->tokens * width.in * cut->value);
+    matrix(ops, PLACE_ADAPTERS, width.in, cut->lora->rank);
+    matrix(ops, PLACE_ADAPTERS, cut->lora->rank, width.out);
+    keep(ops, (struct value){.name = "adapter", .order = KEPT_ADAPTERS, .kind = KEPT_VALUES, .half = HALF_ATTENTION,
+                             .rows = cut->tokens, .as = {cut->lora->rank, cut->value, 1}});
+}

@@ -1,0 +1,52 @@
+/*
+ *     token ── row of the embedding [─ product] [+ row of positions] [+ row of token types] [─ norm] [─ dropout] ── hidden
+ *
+ * Each GPU of the tensor group has a share of the rows of the embedding; the group sums what they find. */
+#include "model/operator.h"
+
+static void dropout(struct operators *ops, double elements)
+{
+    const struct cut *cut = ops->cut;
+
+    operator_begin(ops, "dropout", 0);
+    memory_kernel(ops, "dropout", PHASE_FORWARD, CLASS_DROPOUT_RESIDUAL_FORWARD, elements * (2 * cut->value + 1));
+    memory_kernel(ops, "dropout", PHASE_BACKWARD_WEIGHT, CLASS_DROPOUT_RESIDUAL_BACKWARD, elements * (2 * cut->value + 1));
+}
+
+/* Korthikanti et al. 2022, section 4.3: the mask of the dropout is kept. Token numbers are not counted. A norm and a product
+ * keep their inputs. */
+static void embedding(struct operators *ops, struct flow in)
+{
+    const struct cut *cut = ops->cut;
+    const struct transformer *shape = cut->shape;
+    double own = cut->own_tokens;
+
+    (void)in;
+    lookup(ops, "embedding", cut->tokens, shape->embedding_size, false);
+    matrix(ops, PLACE_FIRST, cut->vocabulary, shape->embedding_size);
+    if (cut->tensor > 1)
+        sends(ops, SENT_SUM, 1, 0, cut->tokens * cut->hidden * cut->value);
+    if (shape->embedding_size != shape->hidden)
+        outer_product(ops, "transform", PRODUCT_TRANSFORM, own, cut->hidden, shape->embedding_size);
+    if (shape->positions > 0) {
+        lookup(ops, "positions", cut->queries, cut->hidden, true);
+        matrix(ops, PLACE_FIRST, shape->positions, cut->hidden);
+    }
+    if (shape->token_types > 0) {
+        lookup(ops, "token-types", shape->token_types, cut->hidden, true);
+        matrix(ops, PLACE_FIRST, shape->token_types, cut->hidden);
+    }
+    if (shape->embedding_norm) {
+        outer_norm(ops, "embedding-norm", PLACE_FIRST);
+        keep_outer(ops, "norm input", own * cut->hidden, cut->value);
+    }
+    if (shape->dropout > 0) {
+        dropout(ops, own * cut->hidden);
+        keep_outer(ops, "dropout mask", own * cut->hidden, 1);
+    }
+    if (shape->embedding_size != shape->hidden)
+        keep_outer(ops, "transform input", own * shape->embedding_size, cut->value);
+    ops->base.backward = own * cut->hidden * cut->value;     /* the gradient of the result */
+}
+
+const struct part_kind part_embedding = {PART_EMBEDDING, NULL, embedding};
