@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-REGISTRIES = {"sim/job/schedule/schedule.c", "sim/machine/collective/collective.c", "sim/faces/cli/cmd.c", "plots/plot.c"}
+REGISTRIES = {"sim/job/schedule/schedule.c", "sim/job/model/parts.c", "sim/machine/collective/collective.c", "sim/faces/cli/cmd.c", "plots/plot.c"}
 
 
 def objects(build):

@@ -3,40 +3,52 @@
  *         ├─ k ─┼─ core ── projection ── out
  *         └─ v ─┘
  *
- * One product computes Q, K and V, and its backward needs their gradients concatenated. Or there are three products, and the
- * gradients of their common input are added. The tensor group divides the heads. */
+ * One product computes Q, K and V, and its backward needs their gradients concatenated. Or there are three products,
+ * and the gradients of their common input are added. The tensor group divides the heads. */
 #include "model/operator.h"
 
-static void one_product(struct operators *ops, struct flow in)
+static void one_product(struct operators *ops, struct tensor in)
 {
     const struct cut *cut = ops->cut;
     double qkv = cut->projected, key = (qkv - cut->query) * cut->query_size / (cut->query_size + cut->value_size);
     const double parts[MATRIX_PARTS] = {cut->query, cut->gathers_qkv ? key : cut->key,
                                         cut->gathers_qkv ? qkv - cut->query - key : cut->values};
 
-    product(ops, &(struct weight_product){.id = PRODUCT_QKV, .in = in, .out = qkv, .split = SPLIT_COLUMNS, .place = PLACE_BLOCK,
-                                   .adapts = true, .target = LORA_QKV, .parts = parts, .bias = cut->shape->qkv_bias,
-                                   .whole_input = true});
+    product(ops, &(struct weight_product){.id = PRODUCT_QKV,
+                                          .in = in,
+                                          .out = qkv,
+                                          .split = SPLIT_COLUMNS,
+                                          .place = PLACE_BLOCK,
+                                          .adapts = true,
+                                          .target = LORA_QKV,
+                                          .parts = parts,
+                                          .bias = cut->shape->qkv_bias,
+                                          .whole_input = true});
     operator_begin(ops, "qkv-concatenate", 0);
     memory_kernel(ops, "qkv-concatenate", PHASE_BACKWARD_INPUT, CLASS_COPY, 2 * cut->tokens * qkv * cut->value);
 }
 
-static void three_products(struct operators *ops, struct flow in)
+static void three_products(struct operators *ops, struct tensor in)
 {
     const struct cut *cut = ops->cut;
     const enum product_id products[] = {PRODUCT_Q, PRODUCT_K, PRODUCT_V};
     const double widths[] = {cut->query, cut->key, cut->values};
 
     for (int i = 0; i < 3; i++)
-        product(ops, &(struct weight_product){.id = products[i], .in = in, .out = widths[i], .split = SPLIT_COLUMNS,
-                                       .place = PLACE_BLOCK, .target = LORA_QKV, .bias = cut->shape->qkv_bias,
-                                       .whole_input = i == 0});
+        product(ops, &(struct weight_product){.id = products[i],
+                                              .in = in,
+                                              .out = widths[i],
+                                              .split = SPLIT_COLUMNS,
+                                              .place = PLACE_BLOCK,
+                                              .target = LORA_QKV,
+                                              .bias = cut->shape->qkv_bias,
+                                              .whole_input = i == 0});
     adapter(ops, LORA_QKV);
     operator_begin(ops, "qkv-sum", 0);
     plain_kernels(ops, "qkv-sum", PHASE_BACKWARD_INPUT, CLASS_OTHER, 2, 6 * cut->tokens * cut->hidden * cut->value);
 }
 
-static void attention(struct operators *ops, struct flow in)
+static void attention(struct operators *ops, struct tensor in)
 {
     const struct cut *cut = ops->cut;
 

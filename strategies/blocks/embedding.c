@@ -1,5 +1,6 @@
 /*
- *     token ── row of the embedding [─ product] [+ row of positions] [+ row of token types] [─ norm] [─ dropout] ── hidden
+ *     token ── row of the embedding [─ product] [+ row of positions] [+ row of token types] [─ norm] [─ dropout] ──
+ * hidden
  *
  * Each GPU of the tensor group has a share of the rows of the embedding; the group sums what they find. */
 #include "model/operator.h"
@@ -10,12 +11,13 @@ static void dropout(struct operators *ops, double elements)
 
     operator_begin(ops, "dropout", 0);
     memory_kernel(ops, "dropout", PHASE_FORWARD, CLASS_DROPOUT_RESIDUAL_FORWARD, elements * (2 * cut->value + 1));
-    memory_kernel(ops, "dropout", PHASE_BACKWARD_WEIGHT, CLASS_DROPOUT_RESIDUAL_BACKWARD, elements * (2 * cut->value + 1));
+    memory_kernel(ops, "dropout", PHASE_BACKWARD_WEIGHT, CLASS_DROPOUT_RESIDUAL_BACKWARD,
+                  elements * (2 * cut->value + 1));
 }
 
-/* Korthikanti et al. 2022, section 4.3: the mask of the dropout is kept. Token numbers are not counted. A norm and a product
- * keep their inputs. */
-static void embedding(struct operators *ops, struct flow in)
+/* Korthikanti et al. 2022, section 4.3: the mask of the dropout is kept. Token numbers are not counted. A norm and a
+ * product keep their inputs. */
+static void embedding(struct operators *ops, struct tensor in)
 {
     const struct cut *cut = ops->cut;
     const struct transformer *shape = cut->shape;
@@ -46,7 +48,7 @@ static void embedding(struct operators *ops, struct flow in)
     }
     if (shape->embedding_size != shape->hidden)
         keep_outer(ops, "transform input", own * shape->embedding_size, cut->value);
-    ops->base.backward = own * cut->hidden * cut->value;     /* the gradient of the result */
+    ops->base.backward = own * cut->hidden * cut->value; /* the gradient of the result */
 }
 
 const struct part_kind part_embedding = {PART_EMBEDDING, NULL, embedding};

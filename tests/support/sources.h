@@ -55,7 +55,7 @@ static inline int each_of(const char *name, void (*check)(const char *path, cons
 
 static inline void each_source(void (*check)(const char *path, const char *text))
 {
-    static const char *const others[] = {"plots", "strategies", "strategies/collectives", "calibration"};
+    static const char *const others[] = {"plots", "strategies", "strategies/blocks", "strategies/collectives", "calibration"};
     char folder[64];
 
     for (size_t f = 0; f < COUNT(rooms); f++) {

@@ -30,7 +30,8 @@ static const struct rule rules[] = {
     {"calibration/case", NULL, " base/ case.h case_list.h format.h kernels.h ", " cuda "},
     {"calibration/format", NULL, " base/ format.h ", " cuda "},
     {"strategies/collectives/", NULL, " collective/collective.h fold.h once_round.h pieces.h rooted.h ", NULL},
-    {"strategies/", " strategies/collectives/ ", " base/ schedule/schedule.h ", NULL},  /* and headers of that folder */
+    {"strategies/blocks/", NULL, " model/operator.h ", NULL},
+    {"strategies/", " strategies/blocks/ strategies/collectives/ ", " base/ schedule/schedule.h ", NULL},  /* and headers of that folder */
     {"plots/", NULL, " base/ files/ chart.h curves.h gantt.h heat.h list.h pareto.h plot.h records.h rows.h ", NULL},
     {"sim/machine/engine/", NULL, " base/ process/ topology/simgrid_file.h hardware/cluster.h engine/ ", NULL},
     {"sim/machine/engine/flows", NULL, " base/ hardware/cluster.h engine/event_heap.h engine/flows ", NULL},
@@ -73,8 +74,8 @@ static int place_of(const char *path, const char *in)
     return -1;
 }
 
-/* A file of sim/ includes files of its room or of rooms before it, by room and name; private headers only of its room. The two
- * lists of strategies are the exception, as they stand for all schedules and collectives. */
+/* A file of sim/ includes files of its room or of rooms before it, by room and name; private headers only of its room. The
+ * lists of strategies are the exception, as they stand for all schedules, collectives and parts of layers. */
 static void check_room(const char *path, const char *header)
 {
     int own = place_of(path, "sim/"), other = place_of(header, "");
@@ -83,6 +84,8 @@ static void check_room(const char *path, const char *header)
         fail_msg("%s stands in no room of the list in sources.h", path);
     if (!strcmp(header, own == place_of("schedule/", "") ? "strategies/list.h" : "strategies/collectives/list.h") &&
         (own == place_of("schedule/", "") || own == place_of("collective/", "")))
+        return;
+    if (!strcmp(header, "strategies/blocks/list.h") && own == place_of("model/", ""))
         return;
     if (!strncmp(header, "plots/", 6) && own == place_of("cli/", ""))
         return;

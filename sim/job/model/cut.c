@@ -204,3 +204,10 @@ double random_matrix(const struct cut *cut)
 {
     return projects(cut) ? projected_rows(cut, cut->tokens) * cut->tokens * cut->value : 0;
 }
+
+bool ends_early(const struct cut *cut)
+{
+    bool compiled = cut->recompute == RECOMPUTE_OPERATORS && cut->shape->ways.fused_kernels;
+
+    return !cut->has_experts && cut->shape->dropout == 0 && (!cut->fp8 || compiled) && !projects(cut);
+}

@@ -1,5 +1,5 @@
-/* What a block keeps from its forward to its backward, tensor by tensor, and the form in which it keeps it: as it is, as
- * the index of a piece of a derivative, as a random projection, or quantized. */
+/* What a block keeps from its forward to its backward, tensor by tensor, and the form in which it keeps it: as it is,
+ * as the index of a piece of a derivative, as a random projection, or quantized. */
 #include "model/operator_internal.h"
 
 #include <math.h>
@@ -15,18 +15,18 @@ static double quantized_bytes(const struct cut *cut)
     return cut->form.activations_bits / 8. + (double)GROUP_BYTES / GROUP;
 }
 
-static bool is_index(const struct cut *cut, const struct value *value)
+static bool is_index(const struct cut *cut, const struct kept_value *value)
 {
     return value->kind == KEPT_FUNCTION && cut->form.few_bit > 0;
 }
 
-static bool is_quantized(const struct cut *cut, const struct value *value)
+static bool is_quantized(const struct cut *cut, const struct kept_value *value)
 {
     return cut->form.activations_bits > 0 && value->kind != KEPT_AS_IT_IS && !is_index(cut, value);
 }
 
 /* A value where modules run again; 0 tensors: it is not kept. */
-static struct kept_as kept_as(const struct value *value, unsigned again)
+static struct kept_as kept_as(const struct kept_value *value, unsigned again)
 {
     if (value->modules & again)
         return (struct kept_as){0};
@@ -35,7 +35,7 @@ static struct kept_as kept_as(const struct value *value, unsigned again)
 
 /* Values that are kept: an input that is not kept as it is by each linear layer that reads it; of a function, however
  * many values it would keep, one index. */
-static double kept_values(const struct cut *cut, const struct value *value, struct kept_as as)
+static double kept_values(const struct cut *cut, const struct kept_value *value, struct kept_as as)
 {
     double values = value->rows * as.width;
 
@@ -46,12 +46,12 @@ static double kept_values(const struct cut *cut, const struct value *value, stru
     return as.tensors * values;
 }
 
-double kept_bytes(const struct cut *cut, const struct value *value, unsigned again)
+double kept_bytes(const struct cut *cut, const struct kept_value *value, unsigned again)
 {
     struct kept_as as = kept_as(value, again);
-    double each = is_index(cut, value)       ? cut->form.few_bit / 8.
-                  : is_quantized(cut, value) ? quantized_bytes(cut)
-                                             : as.bytes;
+    double each = is_index(cut, value)     ? cut->form.few_bit / 8. :
+                  is_quantized(cut, value) ? quantized_bytes(cut) :
+                                             as.bytes;
 
     return kept_values(cut, value, as) * each;
 }
@@ -67,8 +67,8 @@ double kept_sum(const struct operators *ops, bool block, unsigned again)
 }
 
 /* A value as the tensors that it is kept as: each linear layer's own projection or packed input, each factor. */
-static void list_tensors(const struct cut *cut, const struct value *value, unsigned again, struct saved_tensor *tensors,
-                         size_t *count)
+static void list_tensors(const struct cut *cut, const struct kept_value *value, unsigned again,
+                         struct saved_tensor *tensors, size_t *count)
 {
     bool one = is_index(cut, value) || (value->kind == KEPT_INPUT && !projects(cut) && !is_quantized(cut, value));
     int parts = one ? 1 : kept_as(value, again).tensors;
@@ -95,13 +95,13 @@ const struct saved_tensor *kept_list(struct arena *arena, const struct operators
 /* A pass over the values finds the least and the largest one of each group; another one rounds and packs them (ActNN,
  * cpp_extension/minimax_cuda_kernel.cu, quantization_cuda_kernel.cu). The backward unpacks them before it reads them.
  * Such layers pack in every forward, also in one that is computed again later. */
-void packing_kernels(struct operators *ops, const struct operator *op)
+void packing_kernels(struct operators *ops, const struct operator* op)
 {
     const struct cut *cut = ops->cut;
     bool core = op->modules >> MODULE_CORE & 1;
 
     for (size_t i = 0; i < ops->values.count; i++) {
-        const struct value *value = &ops->values.items[i];
+        const struct kept_value *value = &ops->values.items[i];
         double packed = kept_bytes(cut, value, 0), whole = kept_values(cut, value, value->as) * value->as.bytes;
         enum phase phase = value->kind == KEPT_INPUT ? PHASE_BACKWARD_WEIGHT : PHASE_BACKWARD_INPUT;
         int n = value->as.tensors;

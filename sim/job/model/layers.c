@@ -39,7 +39,11 @@ static const char *divisors(int n, char *buffer, size_t size)
 
 static int check_tensor(const struct transformer *shape, const struct shard *shard, struct loc loc, struct error *err)
 {
-    const struct { int size; const char *what; bool split; } parts[] = {
+    const struct {
+        int size;
+        const char *what;
+        bool split;
+    } parts[] = {
         {shape->heads, "attention heads", true},
         {shape->kv_heads, "heads of keys and values", !may_gather_qkv(shape, shard->tensor)},
         {shape->ffn, "columns of the MLP", true},
@@ -57,58 +61,10 @@ static int check_tensor(const struct transformer *shape, const struct shard *sha
             return error_add(err, EXIT_INFEASIBLE, loc, "strategy: tensor: %d does not divide the %d %s; try %s%s",
                              shard->tensor, parts[i].size, parts[i].what, divisors(common, buffer, sizeof buffer),
                              i == 1 && shard->tensor % shape->kv_heads == 0 && !shape->ways.gathered_qkv ?
-                                 ", or software whose release gathers them ('software: {gathered_qkv: true}')" : "");
+                                 ", or software whose release gathers them ('software: {gathered_qkv: true}')" :
+                                 "");
     return 0;
 }
-
-/* ---- the parts of layers ---- */
-
-#define PART_KIND(name) extern const struct part_kind part_##name;
-#include "strategies/blocks/list.h"
-#undef PART_KIND
-static const struct part_kind *const kinds[] = {
-#define PART_KIND(name) &part_##name,
-#include "strategies/blocks/list.h"
-#undef PART_KIND
-};
-
-void write_part(struct operators *ops, enum part part, struct flow in)
-{
-    size_t i = 0;
-
-    while (kinds[i]->part != part || (kinds[i]->stands && !kinds[i]->stands(ops->cut)))
-        i++;
-    kinds[i]->write(ops, in);
-}
-
-/* Where attention and MLP are parallel, each of their last products is summed over the tensor group, as if one followed
- * the other (Transformers, base_model_tp_plan of cohere: o_proj and down_proj are both "rowwise"). */
-void block(struct operators *ops)
-{
-    const struct cut *cut = ops->cut;
-    struct flow in;
-
-    ops->base.backward = cut->own_tokens * cut->hidden * cut->value;     /* the gradient along the residual */
-    ops->unpacked = unpacked_weight(cut);
-    ops->half = HALF_ATTENTION;
-    in = norm(ops, "attention-norm", KEPT_ATTENTION_INPUT);
-    write_part(ops, PART_ATTENTION, in);
-    residual(ops, "attention-residual");
-    packs(ops, false);
-    packs(ops, true);
-    if (!cut->shape->parallel)
-        in = norm(ops, "mlp-norm", KEPT_MLP_INPUT);
-    for (int norm = 0; cut->shape->post_norms && norm < 2; norm++)
-        norm_weights(ops, PLACE_BLOCK, cut->hidden);
-    ops->within = 1u << (cut->has_experts ? MODULE_EXPERTS : MODULE_MLP);
-    write_part(ops, PART_MLP, in);
-    ops->within = 0;
-    packs(ops, false);
-    residual(ops, "mlp-residual");
-    ops->block_end = ops->list.count;
-}
-
-/* ---- layers ---- */
 
 double transformer_parameters(const struct transformer *shape)
 {
@@ -128,7 +84,8 @@ double transformer_parameters(const struct transformer *shape)
 }
 
 /* Under full recomputation a block keeps its input, 2 s b h bytes (Korthikanti et al. 2022, table 2); with sequence
- * parallelism only this GPU's tokens. A block of multi-token prediction has two inputs: the hidden states and the embedding. */
+ * parallelism only this GPU's tokens. A block of multi-token prediction has two inputs: the hidden states and the
+ * embedding. */
 static struct layer block_layer(struct arena *arena, struct operators *ops, const struct cut *cut)
 {
     struct layer layer = {.name = cut->predicts ? "prediction" : "block",
@@ -137,7 +94,7 @@ static struct layer block_layer(struct arena *arena, struct operators *ops, cons
 
     operators_begin(ops, cut);
     if (cut->predicts)
-        write_part(ops, PART_PREDICTION, (struct flow){0});
+        write_part(ops, PART_PREDICTION, (struct tensor){0});
     else
         block(ops);
     operators_finish(arena, ops, &layer);
@@ -164,14 +121,16 @@ static struct layer outer_layer(struct arena *arena, struct operators *ops, cons
 {
     const struct transformer *shape = cut->shape;
     bool first = part == PART_EMBEDDING, head = shape->head != HEAD_NONE;
-    struct layer layer = {.name = first ? "embedding" : cut->predicts ? "prediction-output" : "output",
+    struct layer layer = {.name = first         ? "embedding" :
+                                  cut->predicts ? "prediction-output" :
+                                                  "output",
                           .role = first ? LAYER_FIRST : LAYER_LAST};
     struct cut wide = *cut;
 
     wide.fp8 = false;
     operators_begin(ops, &wide);
-    write_part(ops, part, (struct flow){0});
-    if (cut->predicts)               /* the weights are the output layer's */
+    write_part(ops, part, (struct tensor){0});
+    if (cut->predicts) /* the weights are the output layer's */
         ops->weights.count = 0;
     operators_finish(arena, ops, &layer);
     layer.checkpoint = layer.activation;
@@ -239,7 +198,8 @@ const char *transformer_caveat(struct arena *arena, const struct transformer *sh
 {
     if (!shape->experts || shape->expert_ffn >= shape->hidden)
         return NULL;
-    return arena_printf(arena, "experts of %d columns are narrower than what they compute on (%d); published runs of "
+    return arena_printf(arena,
+                        "experts of %d columns are narrower than what they compute on (%d); published runs of "
                         "such models took 0.8 to 1.4 times as long as predicted, one of the oldest release 2.4 times",
                         shape->expert_ffn, shape->hidden);
 }

@@ -45,11 +45,15 @@ static void loss_kernels(struct operators *ops)
 {
     const struct cut *cut = ops->cut;
     double logits = cut->tokens * cut->vocabulary, value = cut->value, conversion = value < 4 ? value + 4 : 0;
-    double forward[] = {[CROSS_ENTROPY_FP32] = value + 9 * 4, [CROSS_ENTROPY_PLAIN] = 4 * value,
-                        [CROSS_ENTROPY_FUSED] = value, [CROSS_ENTROPY_COMPILED] = value + 7 * 4,
+    double forward[] = {[CROSS_ENTROPY_FP32] = value + 9 * 4,
+                        [CROSS_ENTROPY_PLAIN] = 4 * value,
+                        [CROSS_ENTROPY_FUSED] = value,
+                        [CROSS_ENTROPY_COMPILED] = value + 7 * 4,
                         [CROSS_ENTROPY_CONVERTED] = conversion + 4 * 4};
-    double backward[] = {[CROSS_ENTROPY_FP32] = 3 * 4 + value, [CROSS_ENTROPY_PLAIN] = 5 * value,
-                         [CROSS_ENTROPY_FUSED] = 2 * value, [CROSS_ENTROPY_COMPILED] = value + 4 * 4,
+    double backward[] = {[CROSS_ENTROPY_FP32] = 3 * 4 + value,
+                         [CROSS_ENTROPY_PLAIN] = 5 * value,
+                         [CROSS_ENTROPY_FUSED] = 2 * value,
+                         [CROSS_ENTROPY_COMPILED] = value + 4 * 4,
                          [CROSS_ENTROPY_CONVERTED] = conversion + 5 * 4};
     int form = (int)cut->cross_entropy;
     int broadcasts = form == CROSS_ENTROPY_FP32 ? 2 : form == CROSS_ENTROPY_COMPILED;
@@ -93,14 +97,15 @@ static struct workspace loss_workspace(const struct cut *cut)
     return (struct workspace){.forward = cut->value + (1 + more) * 4, .backward = (2 + more) * 4};
 }
 
-/* The softmax in fp32 is kept; or its logarithm in the logits' format; or, fused, the logits, from which it is recomputed. */
+/* The softmax in fp32 is kept; or its logarithm in the logits' format; or, fused, the logits, from which it is
+ * recomputed. */
 void loss(struct operators *ops)
 {
     const struct cut *cut = ops->cut;
     double logits = cut->tokens * cut->vocabulary;
     bool narrow = cut->cross_entropy == CROSS_ENTROPY_FUSED || cut->cross_entropy == CROSS_ENTROPY_PLAIN;
     struct workspace held = loss_workspace(cut);
-    struct operator *op = operator_begin(ops, "loss", 0);
+    struct operator* op = operator_begin(ops, "loss", 0);
 
     op->loss = true;
     op->peak = (struct workspace){logits * held.forward, logits * held.backward};

@@ -6,6 +6,7 @@
 
 #include "base/base.h"
 #include "hardware/gpu.h"
+#include "kernels/cost.h"
 
 void operators_begin(struct operators *ops, const struct cut *cut)
 {
@@ -25,13 +26,13 @@ void operators_release(struct operators *ops)
     free(ops->values.items);
 }
 
-struct operator *operator_begin(struct operators *ops, const char *name, unsigned modules)
+struct operator* operator_begin(struct operators *ops, const char *name, unsigned modules)
 {
-    struct operator *op = GROW(&ops->list);
+    struct operator* op = GROW(&ops->list);
 
     ops->current = ops->list.count - 1;
-    *op = (struct operator){.name = name, .half = ops->half, .modules = modules | ops->within,
-                            .first = ops->kernels.count};
+    *op = (struct operator){
+        .name = name, .half = ops->half, .modules = modules | ops->within, .first = ops->kernels.count};
     return op;
 }
 
@@ -73,8 +74,13 @@ void product_kernel(struct operators *ops, struct kernel kernel)
 void plain_kernels(struct operators *ops, const char *name, enum phase phase, enum memory_class class, int operations,
                    double bytes)
 {
-    add_kernel(ops, (struct kernel){.name = name, .kind = KERNEL_MEMORY, .phase = phase, .class = class,
-                                    .dtype = ops->cut->dtype, .bytes = bytes / operations, .launches = operations});
+    add_kernel(ops, (struct kernel){.name = name,
+                                    .kind = KERNEL_MEMORY,
+                                    .phase = phase,
+                                    .class = class,
+                                    .dtype = ops->cut->dtype,
+                                    .bytes = bytes / operations,
+                                    .launches = operations});
 }
 
 void memory_kernel(struct operators *ops, const char *name, enum phase phase, enum memory_class class, double bytes)
@@ -106,8 +112,9 @@ void vector(struct operators *ops, enum place place, double elements)
 
 void matrix(struct operators *ops, enum place place, double rows, double columns)
 {
-    parameter(ops, (struct weights){.place = place, .elements = rows * columns, .rows = rows,
-                                    .matrix = {rows, columns, .count = 1}});
+    parameter(ops,
+              (struct weights){
+                  .place = place, .elements = rows * columns, .rows = rows, .matrix = {rows, columns, .count = 1}});
 }
 
 void norm_weights(struct operators *ops, enum place place, double width)
@@ -117,12 +124,12 @@ void norm_weights(struct operators *ops, enum place place, double width)
         vector(ops, place, width);
 }
 
-int keep(struct operators *ops, struct value value)
+int keep(struct operators *ops, struct kept_value value)
 {
     value.half = value.half ? value.half : ops->half;
     value.modules |= ops->within;
     for (size_t i = 0; value.joined && i < ops->values.count; i++) {
-        struct value *first = &ops->values.items[i];
+        struct kept_value *first = &ops->values.items[i];
 
         if (first->order != value.order || !first->joined)
             continue;
@@ -137,7 +144,7 @@ int keep(struct operators *ops, struct value value)
 
 void keep_outer(struct operators *ops, const char *name, double values, double bytes)
 {
-    keep(ops, (struct value){.name = name, .kind = KEPT_AS_IT_IS, .rows = values, .as = {1, bytes, 1}});
+    keep(ops, (struct kept_value){.name = name, .kind = KEPT_AS_IT_IS, .rows = values, .as = {1, bytes, 1}});
 }
 
 void packs(struct operators *ops, bool core)

@@ -110,7 +110,7 @@ enum kept_order {
     KEPT_QKV, KEPT_PROJECTION_INPUT, KEPT_LATENT, KEPT_ROUTED, KEPT_MLP, KEPT_SHARED, KEPT_ADAPTERS, KEPT_CORE,
     KEPT_ORDER_COUNT
 };
-struct value {
+struct kept_value {
     const char *name;
     enum kept_order order;
     enum kept_kind kind;
@@ -135,7 +135,7 @@ struct operators {
     size_t current;          /* the operator that kernels and exchanges go to */
     struct { struct kernel *items; size_t count, capacity; } kernels;
     struct { struct weights *items; size_t count, capacity; } weights;
-    struct { struct value *items; size_t count, capacity; } values;
+    struct { struct kept_value *items; size_t count, capacity; } values;
     size_t block_end;        /* the number of operators when the block was complete; 0: it is no block */
     double input;            /* B of the block's input that are part of what is kept */
     double unpacked;         /* B of the largest weight that a product converts; held in both directions */
@@ -167,7 +167,7 @@ void bias(struct operators *ops, const char *name, double rows, double width, bo
 /* Says that the current operator exchanges so many times in a forward and in a backward (by input). */
 void sends(struct operators *ops, enum sending what, int forward, int backward, double bytes);
 /* Keeps a tensor; returns its index, or of the one that it joined. */
-int keep(struct operators *ops, struct value value);
+int keep(struct operators *ops, struct kept_value value);
 /* A tensor that a layer outside of blocks keeps, as it is. */
 void keep_outer(struct operators *ops, const char *name, double values, double bytes);
 /* A parameter tensor; one that is no matrix; a matrix that is not the weight of a linear layer. */
@@ -201,7 +201,7 @@ double random_matrix(const struct cut *cut);
 bool ends_early(const struct cut *cut);
 
 /* What one operator gives to the next. */
-struct flow {
+struct tensor {
     double rows, width;      /* that a product reads */
     int kept;                /* the index of the value that is kept where its weights are trained; -1: none */
     unsigned modules;        /* in which it is made */
@@ -211,7 +211,7 @@ struct flow {
 enum split { SPLIT_NONE, SPLIT_COLUMNS, SPLIT_ROWS };
 struct weight_product {
     enum product_id id;
-    struct flow in;
+    struct tensor in;
     double out;              /* columns of its result on this GPU */
     enum split split;
     enum place place;
@@ -231,9 +231,9 @@ struct weight_product {
     int readers;             /* linear layers that keep the input for themselves; 0: as matrices */
 };
 /* Y = X W^T and its gradients, with casts, the adapter, weights and what is kept. */
-struct flow product(struct operators *ops, const struct weight_product *product);
+struct tensor product(struct operators *ops, const struct weight_product *product);
 /* The product after attention, with its bias; `pieces` as in struct weight_product. */
-void project(struct operators *ops, struct flow in, bool pieces);
+void project(struct operators *ops, struct tensor in, bool pieces);
 /* A product outside of the halves of blocks, whose matrix is whole on every GPU. */
 void outer_product(struct operators *ops, const char *name, enum product_id id, double rows, double out, double in);
 /* The adapter of several products of one input (LoRA; Hu et al. 2021, section 4.1). */
@@ -244,19 +244,19 @@ void plain_product(struct operators *ops, enum product_id id, double rows, doubl
  * keys. */
 void outer_norm(struct operators *ops, const char *name, enum place place);
 void qk_norms(struct operators *ops);
-struct flow norm(struct operators *ops, const char *name, enum kept_order output);
+struct tensor norm(struct operators *ops, const char *name, enum kept_order order);
 /* The sum of the gradients of an input that two products of a gated MLP read. */
 void gate_sum(struct operators *ops, double rows);
 /* The function between an MLP's products, on rows x width values. */
-struct flow activation(struct operators *ops, double rows, double width, enum kept_order order);
+struct tensor activation(struct operators *ops, double rows, double width, enum kept_order order);
 /* The probabilities of a token's experts; its rows in their order, and back; the biases of their last products, each times
  * its token's probability; the gate of the shared experts. */
-void router(struct operators *ops, struct flow in);
-struct flow rows(struct operators *ops);
+void router(struct operators *ops, struct tensor in);
+struct tensor rows(struct operators *ops);
 void weighted_biases(struct operators *ops, double experts, double rows);
 void shared_gate(struct operators *ops);
 /* What stands between the products of queries, keys and values and the projection. */
-struct flow core(struct operators *ops);
+struct tensor core(struct operators *ops);
 void residual(struct operators *ops, const char *name);
 /* A row of a table for each token; `further`: it is added to the hidden states. */
 void lookup(struct operators *ops, const char *name, double rows, double columns, bool further);
@@ -273,9 +273,9 @@ enum part { PART_EMBEDDING, PART_ATTENTION, PART_MLP, PART_PREDICTION, PART_HEAD
 struct part_kind {
     enum part part;
     bool (*stands)(const struct cut *cut);       /* whether it is this kind; NULL: always */
-    void (*write)(struct operators *ops, struct flow in);    /* `in`: of halves of a block, the norm's output */
+    void (*write)(struct operators *ops, struct tensor in);    /* `in`: of halves of a block, the norm's output */
 };
 /* Writes the first kind of the list that stands there. */
-void write_part(struct operators *ops, enum part part, struct flow in);
+void write_part(struct operators *ops, enum part part, struct tensor in);
 
 #endif

@@ -5,13 +5,16 @@
 #include "model/operator.h"
 
 /* B of a value in the form in which it is kept, where these modules (bits) run again. */
-double kept_bytes(const struct cut *cut, const struct value *value, unsigned again);
+double kept_bytes(const struct cut *cut, const struct kept_value *value, unsigned again);
 /* B of all values of a block, or of all others. */
 double kept_sum(const struct operators *ops, bool block, unsigned again);
 /* A block's tensors of kept_sum, the core's last; they live in the arena. */
 const struct saved_tensor *kept_list(struct arena *arena, const struct operators *ops, unsigned again, size_t *count);
 /* Appends the kernels of an operator that packs() began. */
 void packing_kernels(struct operators *ops, const struct operator *op);
+/* Appends the operators of attention over the queries, keys and values that a GPU sees. */
+void plain_attention(struct operators *ops, const struct cut *seen);
+void flash_attention(struct operators *ops, const struct cut *seen);
 /* Completes the layer: its operators, and all that they add up to. */
 void operators_finish(struct arena *arena, struct operators *ops, struct layer *layer);
 

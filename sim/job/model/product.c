@@ -1,6 +1,6 @@
-/* The word `product`: Y = X W^T on one GPU of the tensor-parallel group, with what the software does around it: casts to
- * narrow formats, adapters of LoRA, weights of four bits, random projections. It writes the three GEMMs, the weight and its
- * bias, what is kept of the input, and what the tensor group exchanges.
+/* The word `product`: Y = X W^T on one GPU of the tensor-parallel group, with what the software does around it: casts
+ * to narrow formats, adapters of LoRA, weights of four bits, random projections. It writes the three GEMMs, the weight
+ * and its bias, what is kept of the input, and what the tensor group exchanges.
  *
  * Products follow Megatron's split (Shoeybi et al. 2019, section 3): QKV, the first product of the MLP and the output
  * layer are split by columns, the projection and the second product of the MLP by rows, attention by heads. Biases of
@@ -24,12 +24,12 @@ static const char *const target_names[] = {
 _Static_assert(COUNT(target_names) == LORA_TARGET_COUNT + 1, "a name for every target");
 static const char *const weights_names[] = ENUM_NAMES(LORA_WEIGHTS);
 static const struct field lora_fields[] = {
-    {KEY(lora, rank), .kind = FIELD_INT, .required = true, .min = 1, .max = 65536,
-     .brief = "rank of the adapters"},
-    {KEY(lora, targets), .kind = FIELD_CHOICES, .choices = target_names,
-     .fallback = "[qkv]", .brief = "the GEMMs of every block that get an adapter"},
+    {KEY(lora, rank), .kind = FIELD_INT, .required = true, .min = 1, .max = 65536, .brief = "rank of the adapters"},
+    {KEY(lora, targets), .kind = FIELD_CHOICES, .choices = target_names, .fallback = "[qkv]",
+     .brief = "the GEMMs of every block that get an adapter"},
     {KEY(lora, weights), .kind = FIELD_CHOICE, .choices = weights_names, .fallback = "full",
-     .choice_briefs = NAMES("the model's number format", "four bits with quantized scales (QLoRA), converted before each "
+     .choice_briefs = NAMES("the model's number format",
+                            "four bits with quantized scales (QLoRA), converted before each "
                             "GEMM (bitsandbytes)"),
      .brief = "how blocks keep the weights of their GEMMs, which are frozen"},
 };
@@ -82,18 +82,25 @@ double unpacked_weight(const struct cut *cut)
 }
 /* ---- kernels ---- */
 
-/* The three kernels of Y = X W^T, with X of rows x in and W of out x in, as frameworks store it. Gradients: dX = dY W, dW =
- * dY^T X, of as many rows as are kept. `trained`: W is. With `experts` each of so many has a W and its share of the rows,
- * and one kernel computes all of them; 0: one product. */
-struct gemm { enum product_id id; enum dtype dtype; double experts, rows, out, in, kept_rows; bool trained, narrow; };
+/* The three kernels of Y = X W^T, with X of rows x in and W of out x in, as frameworks store it. Gradients: dX = dY W,
+ * dW = dY^T X, of as many rows as are kept. `trained`: W is. With `experts` each of so many has a W and its share of
+ * the rows, and one kernel computes all of them; 0: one product. */
+struct gemm {
+    enum product_id id;
+    enum dtype dtype;
+    double experts, rows, out, in, kept_rows;
+    bool trained, narrow;
+};
 
 static void gemms(struct operators *ops, const struct gemm *gemm)
 {
     const struct cut *cut = ops->cut;
     bool transposed = gemm->narrow && gemm->experts == 0;
-    const struct kernel each = {.product = gemm->id, .dtype = gemm->dtype,
+    const struct kernel each = {.product = gemm->id,
+                                .dtype = gemm->dtype,
                                 .kind = gemm->experts > 0 ? KERNEL_GROUPED : KERNEL_MATMUL,
-                                .batch = fmax(1, gemm->experts), .parts = cut->shape->ways.fused_experts ? 0 : (int)gemm->experts,
+                                .batch = fmax(1, gemm->experts),
+                                .parts = cut->shape->ways.fused_experts ? 0 : (int)gemm->experts,
                                 .skew = gemm->experts > 0 ? cut->skew : (struct skew){0}};
     struct kernel forward = each, input = each, weight = each;
 
@@ -111,7 +118,8 @@ static void gemms(struct operators *ops, const struct gemm *gemm)
 
 void plain_product(struct operators *ops, enum product_id id, double rows, double out, double in)
 {
-    gemms(ops, &(struct gemm){id, ops->cut->dtype, 0, rows, out, in, rows, !ops->cut->lora || id == PRODUCT_LORA, false});
+    gemms(ops,
+          &(struct gemm){id, ops->cut->dtype, 0, rows, out, in, rows, !ops->cut->lora || id == PRODUCT_LORA, false});
 }
 
 /* What a linear layer computes in addition where it keeps the projection of its input instead of the input: the random
@@ -173,18 +181,10 @@ static void casts(struct operators *ops, const struct weight_product *product, d
     if (cut->fp8_kept)
         return;
     operator_begin(ops, "cast-weights", 0);
-    plain_kernels(ops, "cast-weights", PHASE_FORWARD, CLASS_COPY, casts,
-                  cast * fmax(1, product->experts) * out * in);
+    plain_kernels(ops, "cast-weights", PHASE_FORWARD, CLASS_COPY, casts, cast * fmax(1, product->experts) * out * in);
 }
 
 /* ---- the word ---- */
-
-bool ends_early(const struct cut *cut)
-{
-    bool compiled = cut->recompute == RECOMPUTE_OPERATORS && cut->shape->ways.fused_kernels;
-
-    return !cut->has_experts && cut->shape->dropout == 0 && (!cut->fp8 || compiled) && !projects(cut);
-}
 
 /* Adds the weight of one tensor, and of its bias. */
 static void product_weights(struct operators *ops, const struct weight_product *product)
@@ -194,7 +194,8 @@ static void product_weights(struct operators *ops, const struct weight_product *
     bool rows = product->split == SPLIT_ROWS;
     struct weights *weight = GROW(&ops->weights);
 
-    *weight = (struct weights){.place = product->place, .rows = rows ? out : copies * out,
+    *weight = (struct weights){.place = product->place,
+                               .rows = rows ? out : copies * out,
                                .matrix = {out / parts, in, .count = copies * parts, .expert = product->experts > 0}};
     weight->elements = weight->rows * (rows ? copies * in : in);
     if (product->parts)
@@ -210,7 +211,7 @@ static void product_weights(struct operators *ops, const struct weight_product *
 /* What the tensor group exchanges for it. */
 static void product_sends(struct operators *ops, const struct weight_product *product, bool trained)
 {
-    struct operator *op = &ops->list.items[ops->current];
+    struct operator* op = & ops->list.items[ops->current];
     double bytes = ops->cut->tokens * ops->cut->hidden * ops->cut->value;
 
     if (ops->cut->tensor == 1 || !(product->whole_input || product->sums))
@@ -225,7 +226,7 @@ static void product_sends(struct operators *ops, const struct weight_product *pr
 }
 
 /* A product of weights in a block, or of the weights of `experts`. Under LoRA W is frozen. */
-struct flow product(struct operators *ops, const struct weight_product *product)
+struct tensor product(struct operators *ops, const struct weight_product *product)
 {
     const struct cut *cut = ops->cut;
     int times = product->times > 0 ? product->times : 1;
@@ -254,20 +255,28 @@ struct flow product(struct operators *ops, const struct weight_product *product)
     }
     product_weights(ops, product);
     if (product->in.kept >= 0)
-        ops->values.items[product->in.kept].as.tensors += trained * (product->readers ? product->readers :
-                                                                     (int)fmax(1, product->matrices));
+        ops->values.items[product->in.kept].as.tensors += trained * (product->readers ?
+                                                                         product->readers :
+                                                                         (int)fmax(1, product->matrices));
     if (product->adapts)
         adapter(ops, product->target);
-    return (struct flow){rows, product->out, -1, product->modules};
+    return (struct tensor){rows, product->out, -1, product->modules};
 }
 
-void project(struct operators *ops, struct flow in, bool pieces)
+void project(struct operators *ops, struct tensor in, bool pieces)
 {
     const struct cut *cut = ops->cut;
 
-    product(ops, &(struct weight_product){.id = PRODUCT_PROJECTION, .in = in, .out = cut->hidden, .split = SPLIT_ROWS,
-                                   .place = PLACE_BLOCK, .adapts = true, .target = LORA_PROJECTION,
-                                   .bias = cut->shape->projection_bias, .sums = true, .pieces = pieces});
+    product(ops, &(struct weight_product){.id = PRODUCT_PROJECTION,
+                                          .in = in,
+                                          .out = cut->hidden,
+                                          .split = SPLIT_ROWS,
+                                          .place = PLACE_BLOCK,
+                                          .adapts = true,
+                                          .target = LORA_PROJECTION,
+                                          .bias = cut->shape->projection_bias,
+                                          .sums = true,
+                                          .pieces = pieces});
     if (cut->shape->projection_bias)
         bias(ops, "projection-bias", cut->own_tokens, cut->hidden, cut->shape->ways.fused_kernels);
 }
@@ -309,6 +318,10 @@ void adapter(struct operators *ops, enum lora_target target)
     memory_kernel(ops, "lora-sum", PHASE_BACKWARD_INPUT, CLASS_OTHER, 3 * cut->tokens * width.in * cut->value);
     matrix(ops, PLACE_ADAPTERS, width.in, cut->lora->rank);
     matrix(ops, PLACE_ADAPTERS, cut->lora->rank, width.out);
-    keep(ops, (struct value){.name = "adapter", .order = KEPT_ADAPTERS, .kind = KEPT_VALUES, .half = HALF_ATTENTION,
-                             .rows = cut->tokens, .as = {cut->lora->rank, cut->value, 1}});
+    keep(ops, (struct kept_value){.name = "adapter",
+                             .order = KEPT_ADAPTERS,
+                             .kind = KEPT_VALUES,
+                             .half = HALF_ATTENTION,
+                             .rows = cut->tokens,
+                             .as = {cut->lora->rank, cut->value, 1}});
 }

@@ -67,8 +67,8 @@ static void rows_by_operators_kernels(struct operators *ops)
 }
 
 /* Megatron Core at 6a6cd478 (June 2025), moe_utils.py without fusion: permute is an index_select, unpermute zeros and a
- * scatter_add_, sort_chunks_by_idxs a torch.split and a torch.cat, before the experts and after them. Backward: a gather;
- * again a torch.cat for each sort; zeros and an index_add_. Probabilities are multiplied inside the experts. */
+ * scatter_add_, sort_chunks_by_idxs a torch.split and a torch.cat, before the experts and after them. Backward: a
+ * gather; again a torch.cat for each sort; zeros and an index_add_. Probabilities are multiplied inside the experts. */
 static void rows_by_indices(struct operators *ops, bool sorts)
 {
     const struct cut *cut = ops->cut;
@@ -114,14 +114,14 @@ static void row_kernels(struct operators *ops)
     memory_kernel(ops, "combine", PHASE_BACKWARD_INPUT, CLASS_EXPERT_ROWS, (from + 2 * rows) * width);
 }
 
-/* What its GPUs exchange. If every GPU of the tensor group has all tokens, each GPU sends all tokens to its share of the
- * experts, and the tensor group sums the results. If each GPU has a share of the tokens (sequence parallelism), it sends
- * only this share, and the tensor group gathers the rows of its experts and scatters the sums (Megatron-LM's all-to-all
- * dispatcher), unless each GPU has whole experts. */
+/* What its GPUs exchange. If every GPU of the tensor group has all tokens, each GPU sends all tokens to its share of
+ * the experts, and the tensor group sums the results. If each GPU has a share of the tokens (sequence parallelism), it
+ * sends only this share, and the tensor group gathers the rows of its experts and scatters the sums (Megatron-LM's
+ * all-to-all dispatcher), unless each GPU has whole experts. */
 static void row_sends(struct operators *ops)
 {
     const struct cut *cut = ops->cut;
-    struct operator *op = &ops->list.items[ops->current];
+    struct operator* op = & ops->list.items[ops->current];
     double width = cut->hidden * cut->value;
 
     if (!cut->sends_own_rows && cut->tensor > 1) {
@@ -137,12 +137,15 @@ static void row_sends(struct operators *ops)
 }
 
 /* Kept are the inputs of the experts, and their outputs, which the gradients of the probabilities need. */
-struct flow rows(struct operators *ops)
+struct tensor rows(struct operators *ops)
 {
     const struct cut *cut = ops->cut;
     bool operators = rows_by_operators(cut);
-    struct value value = {.name = "expert rows", .order = KEPT_ROUTED, .kind = KEPT_VALUES,
-                          .rows = cut->received + !operators * cut->sent, .as = {cut->hidden, cut->value, 1}};
+    struct kept_value value = {.name = "expert rows",
+                               .order = KEPT_ROUTED,
+                               .kind = KEPT_VALUES,
+                               .rows = cut->received + !operators * cut->sent,
+                               .as = {cut->hidden, cut->value, 1}};
 
     operator_begin(ops, "rows", 0)->peak.backward = (cut->sent + cut->received) * cut->hidden * cut->value;
     row_kernels(ops);
@@ -151,12 +154,15 @@ struct flow rows(struct operators *ops)
     value.name = "expert results", value.rows = cut->sent, value.as.bytes = 4;
     if (operators)
         keep(ops, value);
-    return (struct flow){cut->received, cut->hidden, -1, 0};
+    return (struct tensor){cut->received, cut->hidden, -1, 0};
 }
 
 /* Kernels of tokens x experts values, and the bytes that they all read and write for each: of the format of logits
  * (`values`) and in other formats. A kernel of fewer values counts as a kernel, without bytes. */
-struct router_kernels { int kernels; double values, others; };
+struct router_kernels {
+    int kernels;
+    double values, others;
+};
 
 /* Megatron Core chooses experts by PyTorch's operators, unless --moe-router-fusion (since August 2025, c08d89be) is on.
  * moe_utils.py, topk_softmax_with_capacity without a capacity; router.py, aux_loss_load_balancing, and
@@ -178,22 +184,26 @@ static const struct router_kernels routers[][2] = {
 };
 
 /* The router is a product, whole on every GPU, and a softmax with a choice in fp32, which keeps its probabilities. */
-void router(struct operators *ops, struct flow in)
+void router(struct operators *ops, struct tensor in)
 {
     const struct cut *cut = ops->cut;
     double choices = cut->own_tokens * cut->shape->experts;
     const struct router_kernels *all = routers[cut->shape->ways.router];
 
     in.rows = cut->own_tokens;
-    product(ops, &(struct weight_product){.id = PRODUCT_ROUTER, .in = in, .out = cut->shape->experts, .place = PLACE_MLP,
-                                   .plain = true, .target = LORA_MLP_UP});
+    product(ops, &(struct weight_product){.id = PRODUCT_ROUTER,
+                                          .in = in,
+                                          .out = cut->shape->experts,
+                                          .place = PLACE_MLP,
+                                          .plain = true,
+                                          .target = LORA_MLP_UP});
     operator_begin(ops, "routing", 0);
     for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++)
         plain_kernels(ops, "routing", (enum phase)phase,
                       phase == PHASE_FORWARD ? CLASS_SOFTMAX_FORWARD : CLASS_SOFTMAX_BACKWARD, all[phase].kernels,
                       choices * (all[phase].values * cut->value + all[phase].others));
-    keep(ops, (struct value){.name = "router", .order = KEPT_ROUTED, .kind = KEPT_AS_IT_IS, .rows = choices,
-                             .as = {1, 4, 1}});
+    keep(ops, (struct kept_value){
+                  .name = "router", .order = KEPT_ROUTED, .kind = KEPT_AS_IT_IS, .rows = choices, .as = {1, 4, 1}});
 }
 
 /* A sigmoid of a product of a row with one column, times the shared experts' result. Forward: reads the input and the

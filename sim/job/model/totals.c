@@ -11,8 +11,8 @@
 
 static void join_kernels(struct arena *arena, struct operators *ops, struct layer *layer)
 {
-    struct operator *items = ops->list.items;
-    struct operator *copy = ARENA_ARRAY(arena, struct operator, ops->list.count + 1);
+    struct operator* items = ops->list.items;
+    struct operator* copy = ARENA_ARRAY(arena, struct operator, ops->list.count + 1);
     struct kernel *kernels;
 
     for (size_t i = 0; i < ops->list.count; i++) {
@@ -35,16 +35,17 @@ static void join_kernels(struct arena *arena, struct operators *ops, struct laye
 }
 
 /* Whether the sums of its product's results over the tensor group are scattered. */
-static bool scatters(const struct operators *ops, const struct operator *op)
+static bool scatters(const struct operators *ops, const struct operator* op)
 {
     return ops->cut->own_tokens < ops->cut->tokens && op->sends[SENT_SUM].forward && op->product != PRODUCT_NONE;
 }
 
-/* Under recompute: operators. The forward's kernel of a block whose result is kept, NULL: none is. Fused attention, and of
- * the products of weights the first, the third, and so on (`products` counts them): torchtitan's policy for operators
- * (pytorch/torchtitan, parallelisms/parallelize_llama.py of 2024, _save_list and _get_custom_policy). To the policy a
- * product in 8 bits is a product of tensors in 8 bits, and counts as others do (pytorch/ao, torchao/float8). */
-static const struct kernel *kept_kernel(const struct operators *ops, const struct operator *op, int *products)
+/* Under recompute: operators. The forward's kernel of a block whose result is kept, NULL: none is. Fused attention, and
+ * of the products of weights the first, the third, and so on (`products` counts them): torchtitan's policy for
+ * operators (pytorch/torchtitan, parallelisms/parallelize_llama.py of 2024, _save_list and _get_custom_policy). To the
+ * policy a product in 8 bits is a product of tensors in 8 bits, and counts as others do (pytorch/ao, torchao/float8).
+ */
+static const struct kernel *kept_kernel(const struct operators *ops, const struct operator* op, int *products)
 {
     const struct kernel *kernel = ops->kernels.items + op->first;
     bool core = op->modules >> MODULE_CORE & 1;
@@ -63,15 +64,15 @@ static void mark_again(struct operators *ops)
     int products = 0;
 
     for (size_t i = 0; i < ops->block_end; i++) {
-        struct operator *op = &ops->list.items[i];
+        struct operator* op = & ops->list.items[i];
 
         op->again = operators ? !kept_kernel(ops, op, &products) && !op->ends && !scatters(ops, op) :
                                 (op->modules & ops->cut->recomputed) != 0;
     }
 }
 
-/* B of the results that recompute: operators keeps, and of the sums that a tensor group scatters; `needed`: of those that
- * the backward needs. */
+/* B of the results that recompute: operators keeps, and of the sums that a tensor group scatters; `needed`: of those
+ * that the backward needs. */
 static double kept_results(const struct operators *ops, bool needed)
 {
     const struct cut *cut = ops->cut;
@@ -79,7 +80,7 @@ static double kept_results(const struct operators *ops, bool needed)
     int products = 0;
 
     for (size_t i = 0; i < ops->block_end; i++) {
-        const struct operator *op = &ops->list.items[i];
+        const struct operator* op = & ops->list.items[i];
         const struct kernel *kernel = kept_kernel(ops, op, &products);
 
         if (needed && op->ends)
@@ -87,22 +88,22 @@ static double kept_results(const struct operators *ops, bool needed)
         if (scatters(ops, op))
             bytes += cut->own_tokens * cut->hidden * cut->value;
         if (kernel)
-            bytes += kernel->kind == KERNEL_ATTENTION
-                         ? cut->tokens * cut->attended * cut->value + 4 * cut->scores / cut->sequence
-                         : kernel->batch * kernel->m * kernel->n * cut->value;
+            bytes += kernel->kind == KERNEL_ATTENTION ?
+                         cut->tokens * cut->attended * cut->value + 4 * cut->scores / cut->sequence :
+                         kernel->batch * kernel->m * kernel->n * cut->value;
     }
     return bytes;
 }
 
 /* ---- parameters ---- */
 
-/* Dettmers et al. 2023, section 3, "Double Quantization": 4 bits a value, 8 for the scale of 64 values, 32 for that of 256
- * of these scales. */
+/* Dettmers et al. 2023, section 3, "Double Quantization": 4 bits a value, 8 for the scale of 64 values, 32 for that of
+ * 256 of these scales. */
 static const double packed_bytes = 4 / 8. + 1 / 64. + 4 / (64. * 256);
 
 /* LoRA freezes all but its adapters; blocks may keep their frozen weights in four bits. */
-static void add_tensor(struct layer *layer, const struct cut *cut, const struct weights *weights, double *sizes, double *rows,
-                       struct linear *linears, struct matrix *matrices)
+static void add_tensor(struct layer *layer, const struct cut *cut, const struct weights *weights, double *sizes,
+                       double *rows, struct linear *linears, struct matrix *matrices)
 {
     bool packs = weights->linear.out > 0 && weights->linear.place == LINEAR_BLOCK && weights_packed(cut);
     double kept = packs ? packed_bytes / cut->value : 1;
@@ -150,17 +151,20 @@ static void keep_rajbhandari(struct operators *ops)
 
     ops->values.count = 0;
     if (ops->block_end)
-        keep(ops, (struct value){.name = "12 values a token", .kind = KEPT_AS_IT_IS, .half = HALF_ATTENTION,
-                                 .rows = 12 * cut->tokens * cut->hidden * cut->value / cut->tensor, .as = {1, 1, 1}});
+        keep(ops, (struct kept_value){.name = "12 values a token",
+                                      .kind = KEPT_AS_IT_IS,
+                                      .half = HALF_ATTENTION,
+                                      .rows = 12 * cut->tokens * cut->hidden * cut->value / cut->tensor,
+                                      .as = {1, 1, 1}});
 }
 
 static void sort_values(struct operators *ops)
 {
-    struct value *values = ops->values.items;
+    struct kept_value *values = ops->values.items;
 
     for (size_t i = 1; i < ops->values.count; i++)
         for (size_t k = i; k > 0 && values[k - 1].order > values[k].order; k--) {
-            struct value swap = values[k];
+            struct kept_value swap = values[k];
 
             values[k] = values[k - 1], values[k - 1] = swap;
         }
@@ -172,7 +176,7 @@ static struct workspace workspace_of(const struct operators *ops, bool selective
     struct workspace most = {0};
 
     for (size_t i = 0; i < ops->list.count; i++) {
-        const struct operator *op = &ops->list.items[i];
+        const struct operator* op = & ops->list.items[i];
 
         most.forward = fmax(most.forward, op->peak.forward);
         most.backward = fmax(most.backward, op->peak.backward + (selective ? op->selective : 0));
@@ -221,11 +225,11 @@ static void add_memory(const struct operators *ops, struct layer *layer)
  * input. Each has s b h values. */
 static void add_exchanges(const struct operators *ops, struct layer *layer)
 {
-    static const enum column_product columns[] = {[HALF_NEITHER] = COLUMN_OUTPUT, [HALF_ATTENTION] = COLUMN_ATTENTION,
-                                                  [HALF_MLP] = COLUMN_MLP};
+    static const enum column_product columns[] = {
+        [HALF_NEITHER] = COLUMN_OUTPUT, [HALF_ATTENTION] = COLUMN_ATTENTION, [HALF_MLP] = COLUMN_MLP};
 
     for (size_t i = 0; i < ops->list.count; i++) {
-        const struct operator *op = &ops->list.items[i];
+        const struct operator* op = & ops->list.items[i];
         const struct sends *sent = op->sends;
         enum column_product column = columns[op->half];
         bool again = op->again && ops->cut->recompute == RECOMPUTE_MODULES;
@@ -265,7 +269,7 @@ void operators_finish(struct arena *arena, struct operators *ops, struct layer *
     add_memory(ops, layer);
     add_exchanges(ops, layer);
     add_parameters(arena, ops, layer);
-    if (ops->block_end && ops->cut->recompute != RECOMPUTE_OPERATORS)        /* which keeps results of kernels */
+    if (ops->block_end && ops->cut->recompute != RECOMPUTE_OPERATORS) /* which keeps results of kernels */
         layer->saved = kept_list(arena, ops, again, &layer->nsaved);
     join_kernels(arena, ops, layer);
 }

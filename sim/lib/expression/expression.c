@@ -224,7 +224,7 @@ static enum level next_level(const struct parser *parser)
 /* The next operator and its right side. "a || b" becomes: a; go on behind this if true; b; or. */
 static int parse_right(struct parser *parser)
 {
-    const struct operator *operator = next(parser)->operator;
+    const struct connective *operator = next(parser)->operator;
     struct expression_step step = {.kind = operator->step, .at = next(parser)->at}, jump = step;
     size_t at = parser->steps.count;
 
@@ -244,7 +244,7 @@ static int parse_level(struct parser *parser, enum level level)
     if (parse_value(parser))
         return -1;
     while (next_level(parser) >= level) {
-        const struct operator *operator = next(parser)->operator;
+        const struct connective *operator = next(parser)->operator;
         bool compares = operator->level == LEVEL_EQUAL || operator->level == LEVEL_ORDER;
 
         if (parse_right(parser))

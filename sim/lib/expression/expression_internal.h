@@ -22,7 +22,7 @@ enum token_kind {
 /* How tightly operators bind; LEVEL_NONE: no operator between two values. */
 enum level { LEVEL_NONE, LEVEL_OR, LEVEL_AND, LEVEL_EQUAL, LEVEL_ORDER, LEVEL_SUM, LEVEL_PRODUCT, LEVEL_COUNT };
 
-struct operator {
+struct connective {
     const char *text;
     enum level level;
     enum step_kind step;
@@ -33,7 +33,7 @@ struct token {
     enum token_kind kind;
     size_t at, length;           /* bytes of the expression */
     double number;
-    const struct operator *operator;     /* OPERATOR, and words that are one: and, or, not */
+    const struct connective *operator;     /* OPERATOR, and words that are one: and, or, not */
 };
 
 /* Reads an expression token by token. */

@@ -7,7 +7,7 @@
 #include "base/units.h"
 
 /* Longer operators stand before their prefixes. */
-static const struct operator operators[] = {
+static const struct connective operators[] = {
     {"===", LEVEL_NONE, STEP_VALUE, "'==' compares"},
     {"**", LEVEL_NONE, STEP_VALUE, "pow(a, b) is a to the power of b"},
     {"//", LEVEL_NONE, STEP_VALUE, "floor(a / b) rounds the quotient down"},
@@ -210,7 +210,7 @@ static int operator_token(struct lexer *lexer, const char *text)
     char word[CLIP_SIZE];
 
     for (size_t i = 0; i < COUNT(operators); i++) {
-        const struct operator *operator = &operators[i];
+        const struct connective *operator = &operators[i];
         size_t length = strlen(operator->text);
 
         if (strncmp(text, operator->text, length))

@@ -1,5 +1,5 @@
-/* The words of blocks but for products and attention: norms, activation functions, residual sums, rows of embeddings. Each
- * writes kernels, weights and what is kept.
+/* The words of blocks but for products and attention: norms, activation functions, residual sums, rows of embeddings.
+ * Each writes kernels, weights and what is kept.
  *
  * A KERNEL_MEMORY entry counts each value that must be read from or written to device memory once. Values that a fused
  * kernel keeps in registers, and vectors of the size of a bias, are not counted. */
@@ -74,9 +74,9 @@ void outer_norm(struct operators *ops, const char *name, enum place place)
     norm_weights(ops, place, ops->cut->hidden);
 }
 
-/* The first norm of a block keeps the block's input. A checkpoint already holds it, and a recomputation begins with a view
- * of the checkpoint (torch/utils/checkpoint.py, detach_variable; Megatron-LM's CheckpointFunction). But a copy in fp32 is
- * none, quantized values are a copy too, and Rajbhandari et al. count no input. */
+/* The first norm of a block keeps the block's input. A checkpoint already holds it, and a recomputation begins with a
+ * view of the checkpoint (torch/utils/checkpoint.py, detach_variable; Megatron-LM's CheckpointFunction). But a copy in
+ * fp32 is none, quantized values are a copy too, and Rajbhandari et al. count no input. */
 static double checkpointed_input(const struct cut *cut)
 {
     bool widened = keeps_widened(cut) && !(cut->recomputed >> MODULE_NORMS & 1);
@@ -85,30 +85,43 @@ static double checkpointed_input(const struct cut *cut)
     return cut->formula == ACTIVATIONS_RAJBHANDARI || copies ? 0 : cut->own_tokens * cut->hidden * cut->value;
 }
 
-/* The norm's input is kept; in plain PyTorch an RMSNorm keeps its input in fp32 and, instead of the input in half precision,
- * the normalised values in half precision. Products that follow keep its output. */
-struct flow norm(struct operators *ops, const char *name, enum kept_order output)
+/* The norm's input is kept; in plain PyTorch an RMSNorm keeps its input in fp32 and, instead of the input in half
+ * precision, the normalised values in half precision. Products that follow keep its output. */
+struct tensor norm(struct operators *ops, const char *name, enum kept_order order)
 {
     const struct cut *cut = ops->cut;
-    struct value input = {.name = "norm input", .order = KEPT_NORMS, .kind = KEPT_VALUES, .reduced_by = 1u << MODULE_NORMS,
-                          .reduced = {cut->hidden, cut->value, 1}, .rows = cut->own_tokens, .joined = true,
-                          .as = {cut->hidden, keeps_widened(cut) ? 4 : cut->value, 1}};
-    struct flow flow = {cut->tokens, cut->hidden, -1, 1u << MODULE_NORMS};
+    struct kept_value input = {.name = "norm input",
+                               .order = KEPT_NORMS,
+                               .kind = KEPT_VALUES,
+                               .reduced_by = 1u << MODULE_NORMS,
+                               .reduced = {cut->hidden, cut->value, 1},
+                               .rows = cut->own_tokens,
+                               .joined = true,
+                               .as = {cut->hidden, keeps_widened(cut) ? 4 : cut->value, 1}};
+    struct tensor output = {cut->tokens, cut->hidden, -1, 1u << MODULE_NORMS};
 
     outer_norm(ops, name, PLACE_BLOCK);
     ops->list.items[ops->current].modules |= 1u << MODULE_NORMS;
     keep(ops, input);
-    input = (struct value){.name = "norm input in fp32", .order = KEPT_WIDE_NORMS, .kind = KEPT_VALUES,
-                           .modules = 1u << MODULE_NORMS, .as = {cut->hidden, 4, 1}, .rows = cut->own_tokens, .joined = true};
+    input = (struct kept_value){.name = "norm input in fp32",
+                                .order = KEPT_WIDE_NORMS,
+                                .kind = KEPT_VALUES,
+                                .modules = 1u << MODULE_NORMS,
+                                .as = {cut->hidden, 4, 1},
+                                .rows = cut->own_tokens,
+                                .joined = true};
     if (copies_input(cut))
         keep(ops, input);
-    if (output == KEPT_ATTENTION_INPUT)
+    if (order == KEPT_ATTENTION_INPUT)
         ops->input = checkpointed_input(cut);
-    flow.kept = keep(ops, (struct value){.name = output == KEPT_ATTENTION_INPUT ? "qkv input" : "up input",
-                                         .order = output, .kind = KEPT_INPUT, .modules = 1u << MODULE_NORMS,
-                                         .half = output == KEPT_ATTENTION_INPUT ? HALF_ATTENTION : HALF_MLP,
-                                         .as = {cut->hidden, cut->saved, 0}, .rows = cut->input_tokens});
-    return flow;
+    output.kept = keep(ops, (struct kept_value){.name = order == KEPT_ATTENTION_INPUT ? "qkv input" : "up input",
+                                              .order = order,
+                                              .kind = KEPT_INPUT,
+                                              .modules = 1u << MODULE_NORMS,
+                                              .half = order == KEPT_ATTENTION_INPUT ? HALF_ATTENTION : HALF_MLP,
+                                              .as = {cut->hidden, cut->saved, 0},
+                                              .rows = cut->input_tokens});
+    return output;
 }
 
 /* The norms of queries and of keys, whichever of their values share a mean; their inputs are kept. */
@@ -116,8 +129,11 @@ void qk_norms(struct operators *ops)
 {
     const struct cut *cut = ops->cut;
     const double widths[] = {cut->query, cut->key};
-    struct value input = {.name = "qk norm input", .order = KEPT_QK_NORMS, .kind = KEPT_VALUES, .rows = cut->tokens,
-                          .as = {cut->query + cut->key, cut->value, 1}};
+    struct kept_value input = {.name = "qk norm input",
+                               .order = KEPT_QK_NORMS,
+                               .kind = KEPT_VALUES,
+                               .rows = cut->tokens,
+                               .as = {cut->query + cut->key, cut->value, 1}};
 
     if (!cut->shape->qk_norm)
         return;
@@ -170,7 +186,7 @@ static void few_bit_function(struct operators *ops, const char *name, double ele
     bool gated = cut->shape->mlp == MLP_SWIGLU;
     double index = cut->form.few_bit / 8.;
 
-    if (gated)                                                           /* a SiLU, and a product with the gate */
+    if (gated) /* a SiLU, and a product with the gate */
         plain_kernels(ops, name, PHASE_FORWARD, CLASS_OTHER, 2, 5 * elements * cut->value);
     else
         memory_kernel(ops, name, PHASE_FORWARD, CLASS_GELU_FORWARD, 2 * elements * cut->value);
@@ -220,15 +236,15 @@ static void function_kernels(struct operators *ops, double elements)
                       (7 * 3 + 3 * 2 + 3 * 3) * elements * cut->value);
     } else {
         memory_kernel(ops, name, PHASE_FORWARD, gated ? CLASS_SWIGLU_FORWARD : CLASS_GELU_FORWARD,
-               (gated ? 3 : 2) * elements * cut->value);
+                      (gated ? 3 : 2) * elements * cut->value);
         memory_kernel(ops, name, PHASE_BACKWARD_INPUT, gated ? CLASS_SWIGLU_BACKWARD : CLASS_GELU_BACKWARD,
-               (gated ? 5 : 3) * elements * cut->value);
+                      (gated ? 5 : 3) * elements * cut->value);
     }
 }
 
 /* B of gradients on both sides of the function, of as many values each, and of its inputs if they are unpacked. With
- * projections of inputs also the random matrix of the MLP's last product, at whose backward the block still keeps most, and
- * the projection of its gradient. */
+ * projections of inputs also the random matrix of the MLP's last product, at whose backward the block still keeps most,
+ * and the projection of its gradient. */
 static double function_gradients(const struct cut *cut, double elements)
 {
     int inputs = cut->shape->mlp == MLP_SWIGLU ? 2 : 1;
@@ -238,30 +254,39 @@ static double function_gradients(const struct cut *cut, double elements)
     return elements * (inputs + 1 + unpacked) * cut->value + random_matrix(cut) + projected;
 }
 
-/* Kept are the inputs of the function (with its gate) and, unless it runs again, of the second product; in plain PyTorch
- * then also the SiLU's output, the other factor of the gate, or of a GELU operation by operation the factors of its three
- * products of two values, the tanh's result and the input: seven. Separate clamps keep their inputs too. */
-struct flow activation(struct operators *ops, double rows, double width, enum kept_order order)
+/* Kept are the inputs of the function (with its gate) and, unless it runs again, of the second product; in plain
+ * PyTorch then also the SiLU's output, the other factor of the gate, or of a GELU operation by operation the factors of
+ * its three products of two values, the tanh's result and the input: seven. Separate clamps keep their inputs too. */
+struct tensor activation(struct operators *ops, double rows, double width, enum kept_order order)
 {
     const struct cut *cut = ops->cut;
     bool gated = cut->shape->mlp == MLP_SWIGLU;
     bool clamps = gated && cut->shape->swiglu_limit > 0 && !cut->shape->ways.fused_clamp;
-    int gelu = cut->shape->ways.fused_gelu || cut->shape->mlp != MLP_GELU ? 1 : 7, factors = cut->shape->ways.fused_kernels ? 1 : 2;
-    struct value function = {.name = "function input", .order = order, .kind = KEPT_FUNCTION, .rows = rows,
-                             .reduced_by = 1u << MODULE_ACTIVATION, .reduced = {width, cut->value, 1},
-                             .as = {width, cut->value, gated ? 1 : gelu}};
-    struct flow flow = {rows, width, -1, 1u << MODULE_ACTIVATION};
+    int gelu = cut->shape->ways.fused_gelu || cut->shape->mlp != MLP_GELU ? 1 : 7,
+        factors = cut->shape->ways.fused_kernels ? 1 : 2;
+    struct kept_value function = {.name = "function input",
+                                  .order = order,
+                                  .kind = KEPT_FUNCTION,
+                                  .rows = rows,
+                                  .reduced_by = 1u << MODULE_ACTIVATION,
+                                  .reduced = {width, cut->value, 1},
+                                  .as = {width, cut->value, gated ? 1 : gelu}};
+    struct tensor output = {rows, width, -1, 1u << MODULE_ACTIVATION};
 
-    operator_begin(ops, mlp_names[cut->shape->mlp], 1u << MODULE_ACTIVATION)->peak.backward =
-        function_gradients(cut, rows * width);
+    operator_begin(ops, mlp_names[cut->shape->mlp], 1u << MODULE_ACTIVATION)->peak.backward = function_gradients(
+        cut, rows * width);
     function_kernels(ops, rows * width);
     keep(ops, function);
     function.name = "gate", function.kind = KEPT_VALUES, function.as.tensors = factors + 2 * clamps;
     if (gated)
         keep(ops, function);
-    flow.kept = keep(ops, (struct value){.name = "down input", .order = order, .kind = KEPT_INPUT,
-                                         .modules = 1u << MODULE_ACTIVATION, .as = {width, cut->saved, 0}, .rows = rows});
-    return flow;
+    output.kept = keep(ops, (struct kept_value){.name = "down input",
+                                              .order = order,
+                                              .kind = KEPT_INPUT,
+                                              .modules = 1u << MODULE_ACTIVATION,
+                                              .as = {width, cut->saved, 0},
+                                              .rows = rows});
+    return output;
 }
 
 /* The residual sum. Forward: bias, dropout and sum are one kernel, which reads the branch and the residual and writes
@@ -274,17 +299,20 @@ void residual(struct operators *ops, const char *name)
 
     operator_begin(ops, name, 0)->ends = ops->half == HALF_MLP && ends_early(cut);
     if (mask > 0 && !cut->shape->ways.fused_kernels)
-        memory_kernel(ops, "dropout", PHASE_FORWARD, CLASS_DROPOUT_RESIDUAL_FORWARD,
-                      2 * elements * cut->value + mask);
+        memory_kernel(ops, "dropout", PHASE_FORWARD, CLASS_DROPOUT_RESIDUAL_FORWARD, 2 * elements * cut->value + mask);
     memory_kernel(ops, name, PHASE_FORWARD, CLASS_DROPOUT_RESIDUAL_FORWARD,
-           3 * elements * cut->value + (cut->shape->ways.fused_kernels ? mask : 0));
+                  3 * elements * cut->value + (cut->shape->ways.fused_kernels ? mask : 0));
     if (mask > 0)
         memory_kernel(ops, "dropout", PHASE_BACKWARD_INPUT, CLASS_DROPOUT_RESIDUAL_BACKWARD,
-               2 * elements * cut->value + mask);
+                      2 * elements * cut->value + mask);
     memory_kernel(ops, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 3 * elements * cut->value);
     if (mask > 0)
-        keep(ops, (struct value){.name = "dropout masks", .order = KEPT_MASKS, .kind = KEPT_AS_IT_IS, .rows = elements,
-                                 .as = {1, 1, 1}, .joined = true});
+        keep(ops, (struct kept_value){.name = "dropout masks",
+                                      .order = KEPT_MASKS,
+                                      .kind = KEPT_AS_IT_IS,
+                                      .rows = elements,
+                                      .as = {1, 1, 1},
+                                      .joined = true});
 }
 
 /* Adds rows of an embedding table to the hidden states. Forward: the first table reads a row per token and writes it,
@@ -296,10 +324,7 @@ void lookup(struct operators *ops, const char *name, double rows, double columns
     double width = columns * cut->value;
 
     operator_begin(ops, name, 0);
-    memory_kernel(ops, name, PHASE_FORWARD, CLASS_EMBEDDING_FORWARD,
-                  (rows + (further ? 2 : 1) * cut->tokens) * width);
+    memory_kernel(ops, name, PHASE_FORWARD, CLASS_EMBEDDING_FORWARD, (rows + (further ? 2 : 1) * cut->tokens) * width);
     if (!cut->lora)
-        memory_kernel(ops, name, PHASE_BACKWARD_WEIGHT, CLASS_EMBEDDING_BACKWARD,
-                      (cut->tokens + 2 * rows) * width);
+        memory_kernel(ops, name, PHASE_BACKWARD_WEIGHT, CLASS_EMBEDDING_BACKWARD, (cut->tokens + 2 * rows) * width);
 }
-

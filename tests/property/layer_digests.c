@@ -1,6 +1,6 @@
 /* Every number of a transformer's layers, of 10,000 random shapes, degrees, memory policies and ways to compute them,
  * as digests of 100 cases each. They hold a change of code that must not change a number. Whoever changes a number
- * makes them anew and says so in the commit: DTSIM_DIGESTS=tests/unit/job/model/layer_digests.txt DTSIM_TESTS=all
+ * makes them anew and says so in the commit: DTSIM_DIGESTS=tests/property/layer_digests.txt DTSIM_TESTS=all
  * build/tests/test_layer_digests DTSIM_LAYERS=SEED prints the numbers of one case instead. */
 #include "model_files.h"
 #include "trials.h"
@@ -187,7 +187,7 @@ static void put_numbers(const char *name, const double *numbers, size_t count)
     put("\n");
 }
 
-static void put_kernel(const struct operator *op, const struct kernel *kernel)
+static void put_kernel(const struct operator* op, const struct kernel *kernel)
 {
     bool forward = kernel->phase == PHASE_FORWARD;
 
@@ -196,7 +196,8 @@ static void put_kernel(const struct operator *op, const struct kernel *kernel)
         op->loss, forward && op->again, op->half == HALF_ATTENTION, forward && op->ends);
     put_numbers("",
                 (const double[]){kernel->batch, kernel->m, kernel->n, kernel->k, kernel->flop, kernel->efficiency,
-                                 kernel->bytes, kernel->unvectorized, kernel->skew.exponent, kernel->window, kernel->sliced},
+                                 kernel->bytes, kernel->unvectorized, kernel->skew.exponent, kernel->window,
+                                 kernel->sliced},
                 11);
 }
 
@@ -216,7 +217,7 @@ static void put_exchanges(const struct layer *layer)
                 7);
 }
 
-static void put_phase(const struct layer *layer, const struct operator *op, enum phase phase)
+static void put_phase(const struct layer *layer, const struct operator* op, enum phase phase)
 {
     for (size_t k = op->first; k < op->first + op->nkernels; k++)
         if (layer->kernels[k].phase == phase)
@@ -324,7 +325,7 @@ static uint64_t digest(uint64_t hash)
 static void numbers_stay(void **unused)
 {
     const char *path = getenv("DTSIM_DIGESTS");
-    FILE *file = fopen(path ? path : DTSIM_SOURCE_DIR "/tests/unit/job/model/layer_digests.txt", path ? "w" : "r");
+    FILE *file = fopen(path ? path : DTSIM_SOURCE_DIR "/tests/property/layer_digests.txt", path ? "w" : "r");
 
     (void)unused;
     assert_non_null(file);

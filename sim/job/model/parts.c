@@ -1,0 +1,49 @@
+/* The kinds of parts of a layer, and how the two halves make a block. */
+#include "model/operator.h"
+
+#include <stddef.h>
+
+#define PART_KIND(name) extern const struct part_kind part_##name;
+#include "strategies/blocks/list.h"
+#undef PART_KIND
+static const struct part_kind *const kinds[] = {
+#define PART_KIND(name) &part_##name,
+#include "strategies/blocks/list.h"
+#undef PART_KIND
+};
+
+void write_part(struct operators *ops, enum part part, struct tensor in)
+{
+    size_t i = 0;
+
+    while (kinds[i]->part != part || (kinds[i]->stands && !kinds[i]->stands(ops->cut)))
+        i++;
+    kinds[i]->write(ops, in);
+}
+
+/* Where attention and MLP are parallel, each of their last products is summed over the tensor group, as if one followed
+ * the other (Transformers, base_model_tp_plan of cohere: o_proj and down_proj are both "rowwise"). */
+void block(struct operators *ops)
+{
+    const struct cut *cut = ops->cut;
+    struct tensor in;
+
+    ops->base.backward = cut->own_tokens * cut->hidden * cut->value; /* the gradient along the residual */
+    ops->unpacked = unpacked_weight(cut);
+    ops->half = HALF_ATTENTION;
+    in = norm(ops, "attention-norm", KEPT_ATTENTION_INPUT);
+    write_part(ops, PART_ATTENTION, in);
+    residual(ops, "attention-residual");
+    packs(ops, false);
+    packs(ops, true);
+    if (!cut->shape->parallel)
+        in = norm(ops, "mlp-norm", KEPT_MLP_INPUT);
+    for (int norm = 0; cut->shape->post_norms && norm < 2; norm++)
+        norm_weights(ops, PLACE_BLOCK, cut->hidden);
+    ops->within = 1u << (cut->has_experts ? MODULE_EXPERTS : MODULE_MLP);
+    write_part(ops, PART_MLP, in);
+    ops->within = 0;
+    packs(ops, false);
+    residual(ops, "mlp-residual");
+    ops->block_end = ops->list.count;
+}
