@@ -83,8 +83,6 @@ const char *hf_note(const struct hf_reading *reading)
         if (is_on(node_get(reading->config, uncounted[i].key)) || is_on(node_get(reading->whole, uncounted[i].key)) ||
             is_on(node_get(node_get(reading->config, "attn_config"), uncounted[i].key)))
             list = joined(arena, list, uncounted[i].what, ", ");
-    if (node_get(reading->shape, "post_norms"))
-        note = joined(arena, note, "norms after attention and MLP count as parameters, but not as time", "; ");
     if (list)
         note = joined(arena, note, arena_printf(arena, "config.json says %s: not modelled; times and memory are those "
                                                 "of a model without", list), "; ");

@@ -209,5 +209,5 @@ bool ends_early(const struct cut *cut)
 {
     bool compiled = cut->recompute == RECOMPUTE_OPERATORS && cut->shape->ways.fused_kernels;
 
-    return !cut->has_experts && cut->shape->dropout == 0 && (!cut->fp8 || compiled) && !projects(cut);
+    return !cut->has_experts && !cut->shape->post_norms && cut->shape->dropout == 0 && (!cut->fp8 || compiled) && !projects(cut);
 }

@@ -115,13 +115,30 @@ struct tensor norm(struct operators *ops, const char *name, enum kept_order orde
     if (order == KEPT_ATTENTION_INPUT)
         ops->input = checkpointed_input(cut);
     output.kept = keep(ops, (struct kept_value){.name = order == KEPT_ATTENTION_INPUT ? "qkv input" : "up input",
-                                              .order = order,
-                                              .kind = KEPT_INPUT,
-                                              .modules = 1u << MODULE_NORMS,
-                                              .half = order == KEPT_ATTENTION_INPUT ? HALF_ATTENTION : HALF_MLP,
-                                              .as = {cut->hidden, cut->saved, 0},
-                                              .rows = cut->input_tokens});
+                                                .order = order,
+                                                .kind = KEPT_INPUT,
+                                                .modules = 1u << MODULE_NORMS,
+                                                .half = order == KEPT_ATTENTION_INPUT ? HALF_ATTENTION : HALF_MLP,
+                                                .as = {cut->hidden, cut->saved, 0},
+                                                .rows = cut->input_tokens});
     return output;
+}
+
+/* A norm of what a half of a block adds to the residual (Gemma 2 and 3, GLM 4), which keeps its input. */
+void post_norm(struct operators *ops, const char *name)
+{
+    const struct cut *cut = ops->cut;
+    struct kept_value input = {.name = "post norm input",
+                               .order = KEPT_POST_NORMS,
+                               .kind = KEPT_VALUES,
+                               .rows = cut->own_tokens,
+                               .as = {cut->hidden, keeps_widened(cut) ? 4 : cut->value, 1}};
+
+    outer_norm(ops, name, PLACE_BLOCK);
+    keep(ops, input);
+    input.name = "post norm input in fp32", input.as.bytes = 4;
+    if (copies_input(cut))
+        keep(ops, input);
 }
 
 /* The norms of queries and of keys, whichever of their values share a mean; their inputs are kept. */
@@ -281,11 +298,11 @@ struct tensor activation(struct operators *ops, double rows, double width, enum 
     if (gated)
         keep(ops, function);
     output.kept = keep(ops, (struct kept_value){.name = "down input",
-                                              .order = order,
-                                              .kind = KEPT_INPUT,
-                                              .modules = 1u << MODULE_ACTIVATION,
-                                              .as = {width, cut->saved, 0},
-                                              .rows = rows});
+                                                .order = order,
+                                                .kind = KEPT_INPUT,
+                                                .modules = 1u << MODULE_ACTIVATION,
+                                                .as = {width, cut->saved, 0},
+                                                .rows = rows});
     return output;
 }
 

@@ -106,8 +106,8 @@ enum kept_kind {
 };
 /* The order in which a block's kept tensors are listed. */
 enum kept_order {
-    KEPT_NORMS, KEPT_WIDE_NORMS, KEPT_QK_NORMS, KEPT_ATTENTION_INPUT, KEPT_MLP_INPUT, KEPT_SHARED_RESULT, KEPT_MASKS,
-    KEPT_QKV, KEPT_PROJECTION_INPUT, KEPT_LATENT, KEPT_ROUTED, KEPT_MLP, KEPT_SHARED, KEPT_ADAPTERS, KEPT_CORE,
+    KEPT_NORMS, KEPT_WIDE_NORMS, KEPT_POST_NORMS, KEPT_QK_NORMS, KEPT_ATTENTION_INPUT, KEPT_MLP_INPUT,
+    KEPT_SHARED_RESULT, KEPT_MASKS, KEPT_QKV, KEPT_PROJECTION_INPUT, KEPT_LATENT, KEPT_ROUTED, KEPT_MLP, KEPT_SHARED, KEPT_ADAPTERS, KEPT_CORE,
     KEPT_ORDER_COUNT
 };
 struct kept_value {
@@ -196,8 +196,8 @@ double random_matrix(const struct cut *cut);
 /* Whether a recomputation with early_stop leaves out the end of a block, from its last product on: the backward needs the
  * input of that product and no later result, unless a dropout mask follows. Autograd saves the factors of a product before
  * it runs it, of a frozen one its weights alone; modules in fp8 (Transformer Engine), and linear layers that keep
- * projections, save after it. What operators recompute is compiled where kernels are fused, and torch.compile leaves out
- * what nobody needs. */
+ * projections, save after it. A norm after the product needs its result. What operators recompute is compiled where
+ * kernels are fused, and torch.compile leaves out what nobody needs. */
 bool ends_early(const struct cut *cut);
 
 /* What one operator gives to the next. */
@@ -257,6 +257,7 @@ void weighted_biases(struct operators *ops, double experts, double rows);
 void shared_gate(struct operators *ops);
 /* What stands between the products of queries, keys and values and the projection. */
 struct tensor core(struct operators *ops);
+void post_norm(struct operators *ops, const char *name);
 void residual(struct operators *ops, const char *name);
 /* A row of a table for each token; `further`: it is added to the hidden states. */
 void lookup(struct operators *ops, const char *name, double rows, double columns, bool further);

@@ -33,16 +33,18 @@ void block(struct operators *ops)
     ops->half = HALF_ATTENTION;
     in = norm(ops, "attention-norm", KEPT_ATTENTION_INPUT);
     write_part(ops, PART_ATTENTION, in);
+    if (cut->shape->post_norms)
+        post_norm(ops, "attention-post-norm");
     residual(ops, "attention-residual");
     packs(ops, false);
     packs(ops, true);
     if (!cut->shape->parallel)
         in = norm(ops, "mlp-norm", KEPT_MLP_INPUT);
-    for (int norm = 0; cut->shape->post_norms && norm < 2; norm++)
-        norm_weights(ops, PLACE_BLOCK, cut->hidden);
     ops->within = 1u << (cut->has_experts ? MODULE_EXPERTS : MODULE_MLP);
     write_part(ops, PART_MLP, in);
     ops->within = 0;
+    if (cut->shape->post_norms)
+        post_norm(ops, "mlp-post-norm");
     packs(ops, false);
     residual(ops, "mlp-residual");
     ops->block_end = ops->list.count;

@@ -55,8 +55,7 @@ static const struct field transformer_fields[] = {
     {KEY(transformer, norm_bias), .kind = FIELD_BOOL,
      .brief = "norms have a bias and a weight; left out: true for layernorm"},
     {KEY(transformer, post_norms), .kind = FIELD_BOOL, .fallback = "false",
-     .brief = "a block has a further norm after the attention and one after the MLP (Gemma 2 and 3, GLM 4); they count "
-              "as parameters alone"},
+     .brief = "a block has a further norm after the attention and one after the MLP (Gemma 2 and 3, GLM 4)"},
     {KEY(transformer, qk_norm), .kind = FIELD_CHOICE, .fallback = "none", .choices = qk_norm_names,
      .choice_briefs = NAMES("they have none", "each head alone, with one weight for all heads (Qwen3, Gemma 3)",
                             "all heads of a token together (OLMo 2, MiniMax M2)"),

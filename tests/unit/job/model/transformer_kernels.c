@@ -142,6 +142,25 @@ static void traffic(void **state)
     assert_close(find(&layers.items[1], "gelu", PHASE_FORWARD)->bytes, 2 * 2 * 1024 * 512);
 }
 
+/* Norms after both halves: as much time as the norms before them, an input more each that is kept, and a result of the last
+ * product that a recomputation cannot leave out. */
+static void post_norms_count(void **state)
+{
+    (void)state;
+    struct model with = load_good("{preset: llama3-8b, with: {post_norms: true}}"), without = preset("llama3-8b");
+    struct layers after = cut(&with, plain(2, 1)), before = cut(&without, plain(2, 1));
+    double hidden = 2 * 2.0 * with.sequence * 4096;
+
+    for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++) {
+        double norm = find(&before.items[1], "mlp-norm", (enum phase)phase)->bytes;
+
+        assert_close(find(&after.items[1], "attention-post-norm", (enum phase)phase)->bytes, norm);
+        assert_close(find(&after.items[1], "mlp-post-norm", (enum phase)phase)->bytes, norm);
+    }
+    assert_close(after.items[1].activation, before.items[1].activation + 2 * hidden);
+    assert_true(layer_has_tail(&before.items[1]) && !layer_has_tail(&after.items[1]));
+}
+
 /* The same mathematics; the backward computes the scores once more, which model_flop does not count, and it does count
  * those above the diagonal, which a causal kernel leaves out: all but half and half a block of 128. */
 static void flash_attention_kernels(void **state)
@@ -243,7 +262,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_teardown(name, forget)
     const struct CMUnitTest tests[] = {
-        TEST(shapes_of_products), TEST(metrics), TEST(traffic), TEST(flash_attention_kernels), TEST(products_in_fp8),
+        TEST(shapes_of_products), TEST(metrics), TEST(traffic), TEST(post_norms_count), TEST(flash_attention_kernels), TEST(products_in_fp8),
         TEST(products_of_experts),
     };
 
