@@ -30,7 +30,7 @@ static void logits(struct operators *ops)
     double own = shape->tied ? 0 : cut->vocabulary;
     struct operator* op = operator_begin(ops, "logits", 0);
 
-    op->product = PRODUCT_LOGITS;
+    op->product = cut->lora ? PRODUCT_NONE : PRODUCT_LOGITS;
     op->gathers = !cut->lora && cut->tensor > 1;
     plain_product(ops, PRODUCT_LOGITS, cut->tokens, cut->columns, shape->embedding_size);
     for (size_t i = op->first; i < ops->kernels.count; i++)

@@ -201,19 +201,26 @@ static void put_kernel(const struct operator* op, const struct kernel *kernel)
                 11);
 }
 
-static void put_exchanges(const struct layer *layer)
+static void put_exchanges(const struct layer *layer, bool modules)
 {
-    const struct recomputed_exchanges *again = &layer->recomputed;
+    struct sends sums = layer_sends(layer, SENT_SUM, false), inputs = layer_sends(layer, SENT_INPUT, false),
+                 dispatches = layer_sends(layer, SENT_ROWS, false), rows = layer_sends(layer, SENT_ROW_SUMS, false);
+    const enum sending again[] = {SENT_SUM, SENT_ROWS, SENT_ROW_SUMS, SENT_KEYS};
 
-    for (int phase = 0; phase < PHASE_COUNT; phase++)
-        put("exchanges %d %d %d\n", layer->all_reduces[phase], layer->dispatches[phase], layer->row_all_reduces[phase]);
-    for (int column = 0; column < COLUMN_COUNT; column++)
-        put("column %d %d\n", layer->columns[column], layer->behind[column]);
-    put("gathers %d again %d %d %d %d\n", layer->input_gathers, again->all_reduces, again->dispatches,
-        again->row_all_reduces, again->core);
+    put("exchanges %d %d %d\n", sums.forward, dispatches.forward, rows.forward);
+    put("exchanges %d %d %d\n", inputs.backward, dispatches.backward, rows.backward);
+    for (int phase = PHASE_BACKWARD_WEIGHT; phase < PHASE_COUNT; phase++)
+        put("exchanges 0 0 0\n");
+    for (enum column_product column = 0; column < COLUMN_COUNT; column++)
+        put("column %d %d\n", layer_column(layer, column), layer_behind(layer, column));
+    put("gathers %d again", layer_gathers(layer));
+    for (size_t i = 0; i < COUNT(again); i++)
+        put(" %d", modules ? layer_sends(layer, again[i], true).forward : 0);
+    put("\n");
     put_numbers("bytes",
-                (const double[]){layer->all_reduce_bytes, layer->dispatch_bytes, layer->row_all_reduce_bytes,
-                                 layer->qkv_bytes, layer->head_bytes, layer->delivered_bytes, layer->key_value_bytes},
+                (const double[]){layer->all_reduce_bytes, dispatches.bytes, rows.bytes,
+                                 layer_sends(layer, SENT_QKV, false).bytes, layer_sends(layer, SENT_HEADS, false).bytes,
+                                 layer_delivered(layer), layer_sends(layer, SENT_KEYS, false).bytes},
                 7);
 }
 
@@ -224,7 +231,7 @@ static void put_phase(const struct layer *layer, const struct operator* op, enum
             put_kernel(op, &layer->kernels[k]);
 }
 
-static void put_layer(const struct layer *layer)
+static void put_layer(const struct layer *layer, bool modules)
 {
     put("%s %d\n", layer->name, layer->role);
     put_numbers("numbers",
@@ -255,7 +262,7 @@ static void put_layer(const struct layer *layer)
         for (size_t i = 0; i < layer->noperators; i++)
             put_phase(layer, &layer->operators[i], (enum phase)phase);
     }
-    put_exchanges(layer);
+    put_exchanges(layer, modules);
 }
 
 /* Leaves out what a scenario with such a model refuses. */
@@ -310,7 +317,7 @@ static void put_case(uint64_t number)
         put("%s\n", error.messages[0].text);
     else
         for (size_t i = 0; i < count; i++)
-            put_layer(&layers[i]);
+            put_layer(&layers[i], shard.recompute == RECOMPUTE_MODULES);
     forget(NULL);
 }
 

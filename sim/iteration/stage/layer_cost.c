@@ -19,7 +19,7 @@ struct work_cost layer_phase(const struct scenario *scenario, const struct kerne
     /* A column-parallel product saved its shard of the input only, and its weight gradient needs the whole input
      * (Korthikanti et al. 2022, section 4.2.2): an all-gather overlaps with the backward for the input. */
     if (phase == PHASE_BACKWARD_WEIGHT && scenario->parallelism.sequence_parallel)
-        work.counts.hidden_gathers = layer->input_gathers;
+        work.counts.hidden_gathers = layer_gathers(layer);
     if (!layer->timed && phase == PHASE_BACKWARD_INPUT && scenario->memory.recompute.mode == RECOMPUTE_SELECTIVE) {
         stage_add_core(&work, costs, layer, PHASE_FORWARD);
         exchanges_add_core(&work.counts, &scenario->parallelism, layer);

@@ -71,12 +71,12 @@ void work_cost_add(struct work_cost *sum, const struct work_cost *more)
 /* Whether GPUs of the context group attend to each other's keys and values, or exchange heads for tokens. */
 static bool exchanges_keys(const struct parallelism *spec, const struct layer *layer)
 {
-    return spec->context > scenario_ulysses(spec) && layer->key_value_bytes > 0;
+    return spec->context > scenario_ulysses(spec) && layer_sends(layer, SENT_KEYS, false).bytes > 0;
 }
 
 static bool exchanges_heads(const struct parallelism *spec, const struct layer *layer)
 {
-    return scenario_ulysses(spec) > 1 && layer->head_bytes > 0;
+    return scenario_ulysses(spec) > 1 && layer_sends(layer, SENT_HEADS, false).bytes > 0;
 }
 
 void exchanges_add_core(struct work_counts *counts, const struct parallelism *spec, const struct layer *layer)
@@ -85,13 +85,26 @@ void exchanges_add_core(struct work_counts *counts, const struct parallelism *sp
     counts->exchanges[EXCHANGE_HEADS] += exchanges_heads(spec, layer);
 }
 
+/* The exchange of each thing that is sent, but for keys and heads, which a context group alone exchanges. */
+static const enum exchange exchange_of[] = {
+    [SENT_SUM] = EXCHANGE_TENSOR, [SENT_INPUT] = EXCHANGE_TENSOR, [SENT_QKV] = EXCHANGE_QKV, [SENT_ROWS] = EXCHANGE_DISPATCH,
+    [SENT_ROW_SUMS] = EXCHANGE_ROWS, [SENT_KEYS] = EXCHANGE_ATTENTION, [SENT_HEADS] = EXCHANGE_HEADS,
+};
+_Static_assert(COUNT(exchange_of) == SENT_COUNT, "an exchange for everything that is sent");
+
+/* How often a layer exchanges in a phase. */
+static int times(const struct layer *layer, enum sending what, enum phase phase)
+{
+    struct sends sends = layer_sends(layer, what, false);
+
+    return phase == PHASE_FORWARD ? sends.forward : phase == PHASE_BACKWARD_INPUT ? sends.backward : 0;
+}
+
 void exchanges_add(struct work_cost *work, const struct parallelism *spec, const struct kernel_costs *costs,
                    const struct layer *layer, enum phase phase)
 {
-    work->counts.exchanges[EXCHANGE_TENSOR] = layer->all_reduces[phase];
-    work->counts.exchanges[EXCHANGE_ROWS] = layer->row_all_reduces[phase];
-    work->counts.exchanges[EXCHANGE_DISPATCH] = layer->dispatches[phase];
-    work->counts.exchanges[EXCHANGE_QKV] = phase <= PHASE_BACKWARD_INPUT && layer->qkv_bytes > 0;
+    for (enum sending what = 0; what < SENT_KEYS; what++)
+        work->counts.exchanges[exchange_of[what]] += times(layer, what, phase);
     if (phase == PHASE_FORWARD)
         exchanges_add_core(&work->counts, spec, layer);
     if (phase == PHASE_BACKWARD_INPUT) {
@@ -108,7 +121,7 @@ void exchanges_add(struct work_cost *work, const struct parallelism *spec, const
  * block's end does not. */
 static int operators_sums(const struct parallelism *spec, const struct layer *layer)
 {
-    int sums = layer->all_reduces[PHASE_FORWARD];
+    int sums = times(layer, SENT_SUM, PHASE_FORWARD);
 
     return sums == 0 ? 0 : spec->sequence_parallel ? sums / 2 : sums - layer_has_tail(layer);
 }
@@ -116,16 +129,17 @@ static int operators_sums(const struct parallelism *spec, const struct layer *la
 void exchanges_add_recomputed(struct work_cost *work, const struct parallelism *spec, const struct kernel_costs *costs,
                               const struct layer *layer, bool operators)
 {
-    const struct recomputed_exchanges *modules = &layer->recomputed;
-    int sums = operators ? operators_sums(spec, layer) : modules->all_reduces, pieces = 0, others = 0;
+    int sums = operators ? operators_sums(spec, layer) : layer_sends(layer, SENT_SUM, true).forward, pieces = 0, others = 0;
 
     if (!operators) {
-        others = modules->dispatches + modules->row_all_reduces;
-        pieces = spec->overlap_products && layer->behind[COLUMN_MLP] ? sums : 0;
+        int dispatches = layer_sends(layer, SENT_ROWS, true).forward, rows = layer_sends(layer, SENT_ROW_SUMS, true).forward;
+
+        others = dispatches + rows;
+        pieces = spec->overlap_products && layer_behind(layer, COLUMN_MLP) ? sums : 0;
         work->counts.exchanges[EXCHANGE_PIECES + COLUMN_MLP] += pieces;
-        work->counts.exchanges[EXCHANGE_DISPATCH] += modules->dispatches;
-        work->counts.exchanges[EXCHANGE_ROWS] += modules->row_all_reduces;
-        if (modules->core)
+        work->counts.exchanges[EXCHANGE_DISPATCH] += dispatches;
+        work->counts.exchanges[EXCHANGE_ROWS] += rows;
+        if (layer_sends(layer, SENT_KEYS, true).forward)
             exchanges_add_core(&work->counts, spec, layer);
     }
     work->counts.exchanges[EXCHANGE_TENSOR] += sums - pieces;
@@ -171,14 +185,17 @@ void exchanges_cut(struct work_counts *forward, struct stage_columns *columns, c
     int n = spec->tensor;
 
     for (int c = 0; spec->overlap_products && c < COLUMN_COUNT; c++) {
-        if (!layer->behind[c])
+        enum product_id column = layer_column(layer, (enum column_product)c);
+        enum product_id behind = layer_behind(layer, (enum column_product)c);
+
+        if (!behind)
             continue;
         forward->exchanges[EXCHANGE_TENSOR]--;
         forward->exchanges[EXCHANGE_PIECES + c]++;
-        columns[c].gathering = product_pieces(costs, layer, layer->columns[c], PHASE_FORWARD, n);
+        columns[c].gathering = product_pieces(costs, layer, column, PHASE_FORWARD, n);
         columns[c].scattering =
-            product_pieces(costs, layer, layer->behind[c], PHASE_FORWARD, SCATTER_PIECES);
-        columns[c].returning = product_pieces(costs, layer, layer->behind[c], PHASE_BACKWARD_INPUT, n);
+            product_pieces(costs, layer, behind, PHASE_FORWARD, SCATTER_PIECES);
+        columns[c].returning = product_pieces(costs, layer, behind, PHASE_BACKWARD_INPUT, n);
     }
 }
 
@@ -186,14 +203,16 @@ void exchanges_overlap(struct work_counts *backward, struct stage_columns *colum
                        const struct kernel_costs *costs, const struct layer *layer)
 {
     for (int c = 0; spec->overlap_tensor && c < COLUMN_COUNT; c++) {
-        if (!layer->columns[c])
+        enum product_id column = layer_column(layer, (enum column_product)c);
+
+        if (!column)
             continue;
         backward->exchanges[EXCHANGE_TENSOR]--;
         backward->exchanges[EXCHANGE_OVERLAPPED + c]++;
         for (int phase = PHASE_BACKWARD_INPUT; phase <= PHASE_BACKWARD_WEIGHT; phase++) {
             double *seconds = phase == PHASE_BACKWARD_INPUT ? &columns[c].input : &columns[c].weight;
 
-            *seconds = product_seconds(costs, layer, layer->columns[c], (enum phase)phase);
+            *seconds = product_seconds(costs, layer, column, (enum phase)phase);
         }
     }
 }
@@ -206,16 +225,11 @@ static void add_size(double *bytes, double own)
 
 void exchange_sizes_add(struct stage *stage, const struct layer *layer)
 {
-    const double bytes[EXCHANGE_COUNT] = {
-        [EXCHANGE_TENSOR] = layer->all_reduce_bytes, [EXCHANGE_ROWS] = layer->row_all_reduce_bytes,
-        [EXCHANGE_DISPATCH] = layer->dispatch_bytes, [EXCHANGE_ATTENTION] = layer->key_value_bytes,
-        [EXCHANGE_ATTENTION_BACKWARD] = layer->key_value_bytes, [EXCHANGE_HEADS] = layer->head_bytes,
-        [EXCHANGE_QKV] = layer->qkv_bytes,
-    };
-
-    for (int i = 0; i < EXCHANGE_COUNT; i++)
-        add_size(&stage->bytes[i], bytes[i]);
-    add_size(&stage->delivered, layer->delivered_bytes);
+    add_size(&stage->bytes[EXCHANGE_TENSOR], layer->all_reduce_bytes);
+    for (enum sending what = SENT_QKV; what < SENT_COUNT; what++)
+        add_size(&stage->bytes[exchange_of[what]], layer_sends(layer, what, false).bytes);
+    add_size(&stage->bytes[EXCHANGE_ATTENTION_BACKWARD], layer_sends(layer, SENT_KEYS, false).bytes);
+    add_size(&stage->delivered, layer_delivered(layer));
 }
 
 struct work_counts counts_hidden(struct work_counts counts, int hiding)

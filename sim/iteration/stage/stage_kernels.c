@@ -54,7 +54,7 @@ static struct launched phase_kernels(struct work_cost *work, const struct kernel
             if (layer->kernels[k].phase == phase)
                 add_kernel(work, &sum, costs, op, &layer->kernels[k]);
     }
-    if (!layer->dispatches[PHASE_FORWARD])
+    if (!layer_sends(layer, SENT_ROWS, false).forward)
         work->times.dispatching = none;
     return sum;
 }

@@ -253,31 +253,20 @@ struct layer {
     double output;               /* LAYER_LAST: B of the model's output, from which the loss is computed */
     double loss_activation;      /* B of `activation` that belong to the loss */
     double boundary;             /* B of its output, which is sent to the next stage (whole: not divided by tensor) */
-    int all_reduces[PHASE_COUNT];    /* tensor-parallel all-reduces in forward and in backward (input); under sequence
-                                      * parallelism each is a reduce-scatter and an all-gather of the same bytes */
-    /* The all-reduces of the backward that sum the gradient of a product's input, each named by the product (or
-     * by one of the products with this input); NONE: none. They may overlap with the product's weight gradient. */
-    enum product_id columns[COLUMN_COUNT];
-    enum product_id behind[COLUMN_COUNT];    /* the following product split by rows, whose result the forward's
-                                              * all-reduce sums; NONE: none, or several (experts, latent attention) */
-    int input_gathers;           /* under sequence parallelism: gathers in the backward of the inputs of column-parallel
-                                  * products whose weights are trained */
-    double all_reduce_bytes;     /* B of each all-reduce */
-    /* All-to-alls of the expert group, which send tokens to their experts and back. Under sequence parallelism the
-     * tensor group gathers and scatters the experts' rows. */
-    int dispatches[PHASE_COUNT], row_all_reduces[PHASE_COUNT];
-    /* The forward's exchanges that run again in the backward under recompute: modules; all-reduces sum the MLP's or the
-     * shared experts' output; `core`: what the context group exchanges. */
-    struct recomputed_exchanges { int all_reduces, dispatches, row_all_reduces; bool core; } recomputed;
-    double dispatch_bytes, row_all_reduce_bytes;
-    double qkv_bytes;            /* B of queries, keys and values of all heads, which the tensor group gathers in a forward
-                                  * and whose gradients it scatters in a backward; 0: it does not */
-    double head_bytes;           /* B of this GPU's own queries and results of attention, which GPUs exchange for tokens of
-                                  * their heads, as they do with keys and values; 0: none */
-    double delivered_bytes;      /* of a dispatch: B of the rows that reach the GPU, its own included */
-    double key_value_bytes;      /* B of this GPU's own keys and values as attention reads them, repeated or not, which
-                                  * the context group exchanges; 0: none */
+    double all_reduce_bytes;     /* B of the hidden states, which the tensor group sums */
 };
+
+/* What a layer exchanges of a kind, in all its operators; or in those whose forward runs again in the backward (`again`):
+ * under sequence parallelism each SENT_SUM is a reduce-scatter and an all-gather of the same bytes. */
+struct sends layer_sends(const struct layer *layer, enum sending what, bool again);
+/* Under sequence parallelism: gathers in the backward of the inputs of products split by columns whose weights are trained. */
+int layer_gathers(const struct layer *layer);
+/* B of the rows that a dispatch brings to the GPU, its own included. */
+double layer_delivered(const struct layer *layer);
+/* The product split by columns whose input's gradient the tensor group sums in the backward, and which may overlap with its
+ * weight gradient; and the following product split by rows whose result the forward sums in pieces. NONE: none. */
+enum product_id layer_column(const struct layer *layer, enum column_product column);
+enum product_id layer_behind(const struct layer *layer, enum column_product column);
 
 /* The layers in order. The array and all data it points to live in the arena. A tensor degree that does not
  * divide the heads, the columns of the MLP or, with sequence parallelism, a sample's tokens is EXIT_INFEASIBLE at

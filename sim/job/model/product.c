@@ -216,7 +216,7 @@ static void product_sends(struct operators *ops, const struct weight_product *pr
 
     if (ops->cut->tensor == 1 || !(product->whole_input || product->sums))
         return;
-    op->product = product->id;
+    op->product = ops->cut->lora ? PRODUCT_NONE : product->id;
     op->pieces = product->pieces;
     op->gathers = product->whole_input && trained;
     if (product->whole_input)

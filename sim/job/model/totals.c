@@ -218,46 +218,6 @@ static void add_memory(const struct operators *ops, struct layer *layer)
         layer->loss_activation += ops->values.items[i].loss ? kept_bytes(cut, &ops->values.items[i], 0) : 0;
 }
 
-/* ---- exchanges ---- */
-
-/* All-reduces of a tensor-parallel group: Megatron's f and g (Shoeybi et al. 2019, figure 3), two per block in forward
- * and in backward; one for the output of the vocabulary-parallel embedding; one for the gradient of the output layer's
- * input. Each has s b h values. */
-static void add_exchanges(const struct operators *ops, struct layer *layer)
-{
-    static const enum column_product columns[] = {
-        [HALF_NEITHER] = COLUMN_OUTPUT, [HALF_ATTENTION] = COLUMN_ATTENTION, [HALF_MLP] = COLUMN_MLP};
-
-    for (size_t i = 0; i < ops->list.count; i++) {
-        const struct operator* op = & ops->list.items[i];
-        const struct sends *sent = op->sends;
-        enum column_product column = columns[op->half];
-        bool again = op->again && ops->cut->recompute == RECOMPUTE_MODULES;
-
-        layer->all_reduces[PHASE_FORWARD] += sent[SENT_SUM].forward;
-        layer->all_reduces[PHASE_BACKWARD_INPUT] += sent[SENT_INPUT].backward;
-        layer->input_gathers += op->gathers;
-        if (sent[SENT_INPUT].backward && op->product && !ops->cut->lora)
-            layer->columns[column] = op->product;
-        if (sent[SENT_SUM].forward && op->pieces && layer->columns[column])
-            layer->behind[column] = op->product;
-        layer->dispatches[PHASE_FORWARD] += sent[SENT_ROWS].forward;
-        layer->dispatches[PHASE_BACKWARD_INPUT] += sent[SENT_ROWS].backward;
-        layer->row_all_reduces[PHASE_FORWARD] += sent[SENT_ROW_SUMS].forward;
-        layer->row_all_reduces[PHASE_BACKWARD_INPUT] += sent[SENT_ROW_SUMS].backward;
-        layer->dispatch_bytes += sent[SENT_ROWS].bytes;
-        layer->delivered_bytes += op->delivered;
-        layer->row_all_reduce_bytes += sent[SENT_ROW_SUMS].bytes;
-        layer->qkv_bytes += sent[SENT_QKV].bytes;
-        layer->head_bytes += sent[SENT_HEADS].bytes;
-        layer->key_value_bytes += sent[SENT_KEYS].bytes;
-        layer->recomputed.all_reduces += again ? sent[SENT_SUM].forward : 0;
-        layer->recomputed.dispatches += again ? sent[SENT_ROWS].forward : 0;
-        layer->recomputed.row_all_reduces += again ? sent[SENT_ROW_SUMS].forward : 0;
-        layer->recomputed.core |= again && op->modules >> MODULE_CORE & 1;
-    }
-}
-
 void operators_finish(struct arena *arena, struct operators *ops, struct layer *layer)
 {
     unsigned again = ops->cut->recomputed | (ops->cut->recompute == RECOMPUTE_SELECTIVE ? 1u << MODULE_CORE : 0);
@@ -267,7 +227,6 @@ void operators_finish(struct arena *arena, struct operators *ops, struct layer *
     sort_values(ops);
     mark_again(ops);
     add_memory(ops, layer);
-    add_exchanges(ops, layer);
     add_parameters(arena, ops, layer);
     if (ops->block_end && ops->cut->recompute != RECOMPUTE_OPERATORS) /* which keeps results of kernels */
         layer->saved = kept_list(arena, ops, again, &layer->nsaved);

@@ -163,16 +163,18 @@ static void messages_of_the_group(void **state)
     for (size_t i = 0; i < layers.count; i++) {
         bool block = layers.items[i].role == LAYER_BLOCK, first = i == 0, last = i == 4;
 
-        assert_int_equal(layers.items[i].all_reduces[PHASE_FORWARD], block ? 2 : first);
-        assert_int_equal(layers.items[i].all_reduces[PHASE_BACKWARD_INPUT], block ? 2 : last);
-        assert_int_equal(layers.items[i].all_reduces[PHASE_BACKWARD_WEIGHT], 0);
+        assert_int_equal(layer_sends(&layers.items[i], SENT_SUM, false).forward, block ? 2 : first);
+        assert_int_equal(layer_sends(&layers.items[i], SENT_INPUT, false).backward, block ? 2 : last);
         assert_close(layers.items[i].all_reduce_bytes, 2 * sbh);
         assert_true(layers.items[i].boundary == (last ? 0 : 2 * sbh));
     }
     layers = cut(&model, plain(2, 1));
     for (size_t i = 0; i < layers.count; i++)
-        for (int phase = 0; phase < PHASE_COUNT; phase++)
-            assert_int_equal(layers.items[i].all_reduces[phase], 0);
+        for (enum sending what = SENT_SUM; what <= SENT_INPUT; what++) {
+            struct sends none = layer_sends(&layers.items[i], what, false);
+
+            assert_int_equal(none.forward + none.backward, 0);
+        }
 }
 
 int main(void)

@@ -54,7 +54,7 @@ static void products(void **state)
         assert_close(module->activation, block->activation + (2 + 3) * TOKENS * HIDDEN * 2.);
         assert_close(module->checkpoint, 2 * block->checkpoint);
         assert_close(head->activation, output->activation - TOKENS * HIDDEN * 2.);
-        assert_int_equal(module->dispatches[PHASE_FORWARD], block->dispatches[PHASE_FORWARD]);
+        assert_int_equal(layer_sends(module, SENT_ROWS, false).forward, layer_sends(block, SENT_ROWS, false).forward);
         sum += flop_of(module, PHASE_FORWARD) + flop_of(head, PHASE_FORWARD);
     }
     model_flop(&with, NULL, &forward);
@@ -88,9 +88,9 @@ static void divided(void **state)
 
     assert_true(whole->parameters - one.items[3].parameters == 2. * HIDDEN * HIDDEN + 3 * HIDDEN);
     assert_true(half->parameters - block->parameters == 2. * HIDDEN * HIDDEN / 2 + 3 * HIDDEN);
-    assert_int_equal(half->all_reduces[PHASE_FORWARD], block->all_reduces[PHASE_FORWARD] + 1);
-    assert_int_equal(half->all_reduces[PHASE_BACKWARD_INPUT], block->all_reduces[PHASE_BACKWARD_INPUT] + 2);
-    assert_int_equal(whole->all_reduces[PHASE_FORWARD], 0);
+    assert_int_equal(layer_sends(half, SENT_SUM, false).forward, layer_sends(block, SENT_SUM, false).forward + 1);
+    assert_int_equal(layer_sends(half, SENT_INPUT, false).backward, layer_sends(block, SENT_INPUT, false).backward + 2);
+    assert_int_equal(layer_sends(whole, SENT_SUM, false).forward, 0);
 }
 
 static void messages(void **state)

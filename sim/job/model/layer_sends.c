@@ -1,0 +1,73 @@
+/* What a layer exchanges: one loop over its operators.
+ *
+ * All-reduces of a tensor-parallel group are Megatron's f and g (Shoeybi et al. 2019, figure 3): two per block in
+ * forward and in backward; one for the output of the vocabulary-parallel embedding; one for the gradient of the output
+ * layer's input. */
+#include "model/model.h"
+
+#include <math.h>
+#include <stddef.h>
+
+struct sends layer_sends(const struct layer *layer, enum sending what, bool again)
+{
+    struct sends sum = {0};
+
+    for (size_t i = 0; i < layer->noperators; i++) {
+        const struct sends *sent = &layer->operators[i].sends[what];
+
+        if (again && !layer->operators[i].again)
+            continue;
+        sum.forward += sent->forward;
+        sum.backward += sent->backward;
+        sum.bytes = fmax(sum.bytes, sent->bytes);
+    }
+    return sum;
+}
+
+double layer_delivered(const struct layer *layer)
+{
+    double bytes = 0;
+
+    for (size_t i = 0; i < layer->noperators; i++)
+        bytes += layer->operators[i].delivered;
+    return bytes;
+}
+
+int layer_gathers(const struct layer *layer)
+{
+    int gathers = 0;
+
+    for (size_t i = 0; i < layer->noperators; i++)
+        gathers += layer->operators[i].gathers;
+    return gathers;
+}
+
+static bool in_column(const struct operator* op, enum column_product column)
+{
+    static const enum half halves[] = {
+        [COLUMN_ATTENTION] = HALF_ATTENTION, [COLUMN_MLP] = HALF_MLP, [COLUMN_OUTPUT] = HALF_NEITHER};
+
+    return op->half == halves[column];
+}
+
+enum product_id layer_column(const struct layer *layer, enum column_product column)
+{
+    enum product_id product = PRODUCT_NONE;
+
+    for (size_t i = 0; i < layer->noperators; i++) {
+        const struct operator* op = & layer->operators[i];
+
+        if (in_column(op, column) && op->sends[SENT_INPUT].backward && op->product)
+            product = op->product;
+    }
+    return product;
+}
+
+enum product_id layer_behind(const struct layer *layer, enum column_product column)
+{
+    size_t i = 0;
+
+    while (i < layer->noperators && !(in_column(&layer->operators[i], column) && layer->operators[i].pieces))
+        i++;
+    return i < layer->noperators && layer_column(layer, column) ? layer->operators[i].product : PRODUCT_NONE;
+}
