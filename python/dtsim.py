@@ -100,6 +100,7 @@ class Server:
         self._lock, self._writing = threading.Lock(), threading.Lock()
         self._waiting = {}
         self._last = 0
+        self._ended = False
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -157,23 +158,33 @@ class Server:
                 self._process.stdin.flush()
         except (BrokenPipeError, ValueError):
             self._fail()
+        if self._ended:                          # nobody reads answers any more
+            self._fail()
 
     def _read(self):
-        for line in self._process.stdout:
-            answer = json.loads(line)
-            with self._lock:
-                future = self._waiting.pop(answer['id'], None)
-            if future is None or not future.set_running_or_notify_cancel():
-                continue
-            if 'errors' in answer:
-                future.set_exception(Error(answer['errors'], answer['exit_code'], answer.get('metrics')))
-            else:
-                future.set_result(answer['metrics'])
+        try:
+            for line in self._process.stdout:
+                self._answer(json.loads(line))
+        except (ValueError, LookupError, TypeError, AttributeError):     # half an answer, of a process that was killed
+            self._process.terminate()
         self._fail()
+
+    def _answer(self, answer):
+        error = Error(answer['errors'], answer['exit_code'], answer.get('metrics')) if 'errors' in answer else None
+        metrics = answer['metrics'] if error is None else None
+        with self._lock:
+            future = self._waiting.pop(answer['id'], None)
+        if future is None or not future.set_running_or_notify_cancel():
+            return
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(metrics)
 
     def _fail(self):
         """The process has ended: what still waits gets no answer."""
         with self._lock:
+            self._ended = True
             waiting, self._waiting = list(self._waiting.values()), {}
         for future in waiting:
             if future.set_running_or_notify_cancel():

@@ -52,6 +52,25 @@ with dtsim.Server(jobs=1) as server:
     assert bad[0]['status'] == 'error' and 'pipeline' in bad[0]['reason'], bad
 refusal(lambda: server.run(scenario))            # a server that was closed
 
+# Halves of answers, as a process leaves them that is killed, and what is no answer: nobody waits for ever, now or later.
+real = os.environ['DTSIM']
+with tempfile.TemporaryDirectory() as folder:
+    os.environ['DTSIM'] = os.path.join(folder, 'half.sh')
+    whole = b'{"id": 1, "errors": [{"message": "no"}], "exit_code": 4, "metrics": {"a": 1}}'
+    for said in [whole[:length] for length in range(0, len(whole), 7)] + [b'[]', b'7', b'{"id": 1}', b'{"metrics": {}}',
+                                                                         b'\xff{}', b'{"id": 1, "errors": [{}]}']:
+        for ends in b'', b'\n':
+            with open(os.path.join(folder, 'said'), 'wb') as out:
+                out.write(said + ends)
+            with open(os.environ['DTSIM'], 'w') as out:
+                print(f'#!/bin/sh\nread line; cat {folder}/said' + ('; exec sleep 60' if ends and said else ''), file=out)
+            os.chmod(os.environ['DTSIM'], 0o755)
+            with dtsim.Server() as server:
+                first = server.submit(scenario)
+                assert 'has ended' in str(refusal(lambda: first.result(20))), said
+                assert 'has ended' in str(refusal(lambda: server.submit(scenario).result(20))), said
+os.environ['DTSIM'] = real
+
 help_of_plan = subprocess.run([os.environ['DTSIM'], 'plan'], capture_output=True, encoding='utf-8')
 if 'unknown command' in help_of_plan.stderr:
     assert 'plan' in str(refusal(lambda: dtsim.plan('scenario.yaml'), NotImplementedError))

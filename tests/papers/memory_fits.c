@@ -121,7 +121,7 @@ static double cost_with(const char *text, const char *const *sets, size_t nsets,
     double cost = INFINITY;
 
     assert_true(file && fputs(text, file) >= 0 && fclose(file) == 0);
-    if (!scenario_load(path, sets, nsets, &scenario, &err)) {
+    if (!load_once(path, sets, nsets, &scenario, &err)) {
         scenario.simulation.engine = ENGINE_IDEAL;
         scenario.simulation.collectives = COLLECTIVES_MEASURED;
         scenario.memory.limit = memory_limit(&scenario);

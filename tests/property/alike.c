@@ -1,6 +1,7 @@
 /* Who stands for whom: random small scenarios name a reason exactly where something is simulated in full, lose it by the
  * change that it names, and take as long folded as in full. */
 #include "random_plan.h"
+#include "trials.h"
 
 enum { SCENARIOS = 400 };
 
@@ -125,7 +126,7 @@ static void test_reasons(void **state)
     uint32_t seen = 0;
 
     (void)state;
-    for (uint64_t i = 1; i <= SCENARIOS; i++) {
+    EACH_CASE(i, SCENARIOS) {
         uint64_t seed = i * 0x9FB21C651E98DF25u;
         struct simulated one, all;
         const struct alike *alike = &one.run.lowered.alike;

@@ -87,6 +87,41 @@ static void collect(struct arena *arena, struct places *places)
     }
 }
 
+/* The iteration time of the place on the engine; NaN, and the reply says why: it is refused. */
+static double time_on(const char *engine, const struct place *place, bool first, FILE *reply)
+{
+    char *set = xprintf("%s=%s", place->path, place->value), *given = xprintf("simulation.engine=%s", engine);
+    const char *const sets[] = {set, given};
+    struct arena arena = {.cache = files_once()};
+    struct node *root;
+    struct error err = {0};
+    struct simulated simulated = {0};
+    double time = NAN;
+
+    if (conf_parse(&arena, "bounds.yaml", place->base, strlen(place->base), &root, &err))
+        fail_at(place->base, &err);
+    if (scenario_read(&arena, root, sets, COUNT(sets), "bounds", &simulated.scenario, &err) ||
+        simulated_run(&simulated, &err)) {
+        if (error_exit_code(&err) == EXIT_UNEXPECTED)
+            fprintf(reply, "%s: %s", engine, err.messages[0].text);
+        else
+            fprintf(reply, "%s%s: %s", first ? "" : engine, first ? "refused" : " refuses", err.messages[0].text);
+    } else {
+        time = simulated.run.metrics.iteration_time;
+        for (size_t i = 0; metric_at(i); i++)
+            if (isinf(metric_value(&simulated.run.metrics, metric_at(i))))
+                fprintf(reply, "%s is infinite; ", metric_at(i)->name);
+        if (!isfinite(time))
+            fprintf(reply, "the iteration takes %g s; ", time);
+    }
+    simulated_release(&simulated);
+    error_release(&err);
+    arena_release(&arena);
+    free(given);
+    free(set);
+    return time;
+}
+
 /* One place on the three engines; the reply says what is wrong, or "ran" or "refused". */
 static void try(void *context, uint64_t piece, char *note, FILE *reply)
 {
@@ -95,35 +130,12 @@ static void try(void *context, uint64_t piece, char *note, FILE *reply)
     /* SimGrid, a process each time, tries a sample of the places. */
     const int tried = piece % (uint64_t)one_in() == 0 ? (int)COUNT(engines) : (int)COUNT(engines) - 1;
     double times[COUNT(engines)] = {0};
-    char *set;
 
     (void)note;
-    assert_true(asprintf(&set, "%s=%s", place->path, place->value) > 0);
     for (int engine = 0; engine < tried; engine++) {
-        char *given = xprintf("simulation.engine=%s", engines[engine]);
-        const char *const sets[] = {set, given};
-        struct arena arena = {0};
-        struct node *root;
-        struct error err = {0};
-        struct simulated simulated = {0};
-
-        if (conf_parse(&arena, "bounds.yaml", place->base, strlen(place->base), &root, &err))
-            fail_at(place->base, &err);
-        if (scenario_read(&arena, root, sets, COUNT(sets), "bounds", &simulated.scenario, &err) ||
-            simulated_run(&simulated, &err)) {
-            if (error_exit_code(&err) == EXIT_UNEXPECTED)
-                fprintf(reply, "%s: %s", engines[engine], err.messages[0].text);
-            else
-                fprintf(reply, "%s%s: %s", engine ? engines[engine] : "", engine ? " refuses" : "refused",
-                        err.messages[0].text);
+        times[engine] = time_on(engines[engine], place, engine == 0, reply);
+        if (isnan(times[engine]))
             return;
-        }
-        for (size_t i = 0; metric_at(i); i++)
-            if (isinf(metric_value(&simulated.run.metrics, metric_at(i))))
-                fprintf(reply, "%s is infinite; ", metric_at(i)->name);
-        times[engine] = simulated.run.metrics.iteration_time;
-        if (!isfinite(times[engine]))
-            fprintf(reply, "the iteration takes %g s; ", times[engine]);
     }
     if (fabs(times[0] - times[1]) > 1e-6 * times[0] || fabs(times[0] - times[tried - 1]) > 1e-6 * times[0])
         fprintf(reply, "%.9g s on ideal, %.9g s on fast, %.9g s on %s", times[0], times[1], times[tried - 1],

@@ -175,7 +175,7 @@ static void check_run(const char *name, const char *const *sets, size_t count)
 
     assert_non_null(mkdtemp(dir));
     snprintf(path, sizeof path, DTSIM_SOURCE_DIR "/scenarios/%s.yaml", name);
-    if (scenario_load(path, sets, count, &simulated.scenario, &err) ||
+    if (load_once(path, sets, count, &simulated.scenario, &err) ||
         workload_init(&simulated.workload, &simulated.scenario, &err))
         fail_at(name, &err);
     options = simulate_options_of(&simulated.scenario);

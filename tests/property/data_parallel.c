@@ -1,5 +1,6 @@
 /* Data parallelism against what DDP does and what all-reduces cost: buckets, overlap, whole iterations by formula. */
 #include "simulated.h"
+#include "trials.h"
 
 enum { LAYERS_MAX = 12, MODELS = 60 };
 static const char *const engines[] = {"ideal", "simgrid"};
@@ -101,7 +102,7 @@ static int count_pieces(const struct simulated *simulated, int rank, double *sec
 static void test_overlap(void **state)
 {
     (void)state;
-    for (uint64_t i = 1; i <= MODELS; i++)
+    EACH_CASE(i, MODELS)
         for (size_t k = 0; k < 4; k++) {
             uint64_t seed = i * 0x9E3779B97F4A7C15u;
             struct example example = random_example(&seed);
@@ -129,7 +130,7 @@ static void test_overlap_helps(void **state)
     int helped = 0;
 
     (void)state;
-    for (uint64_t i = 1; i <= MODELS; i++) {
+    EACH_CASE(i, MODELS) {
         uint64_t seed = i * 0xD1B54A32D192ED03u;
         struct example example = random_example(&seed);
         struct simulated ddp, synchronous;

@@ -192,7 +192,7 @@ static int check(size_t f, int round)
 {
     static const char *const parts[] = {"model", "batch", "strategy", "memory", "software"};
     char yaml[4096];
-    struct arena arena = {0}, other = {0};
+    struct arena arena = {.cache = files_once()}, other = {0};
     struct error err = {0};
     struct scenario scenario = {0}, again = {0};
     struct node *root;
@@ -228,7 +228,7 @@ static int check(size_t f, int round)
             fail_msg("%s\nbecame\n%s\n%s", yaml, text, err.messages[0].text);
         node_put(&other, root, "cluster", node_get(scenario.node, "cluster"));
         node_put(&other, node_get(root, "memory"), "enforce", node_scalar(&other, "false", false));
-        assert_int_equal(scenario_read(&(struct arena){0}, root, NULL, 0, "random", &again, &err), 0);
+        assert_int_equal(scenario_read(&(struct arena){.cache = files_once()}, root, NULL, 0, "random", &again, &err), 0);
         back = scenario_dump(&other, &again);
         for (size_t p = 0; p < COUNT(parts); p++)
             if (!node_equal(node_get(tree, parts[p]), node_get(back, parts[p])))

@@ -3,6 +3,7 @@
  * a reason; all others keep the rules. */
 #include "random_scenario.h"
 #include "run/memory_advice.h"
+#include "trials.h"
 
 enum { SCENARIOS = 400, LEAST = 150 };   /* random scenarios; at least this number of them run */
 
@@ -65,11 +66,11 @@ static void expect_rules(struct simulated *simulated)
 
 static void test_rules(void **state)
 {
-    uint64_t seed = 20261123;
+    uint64_t seed = seed_from(20261123);
     int ran = 0;
 
     (void)state;
-    for (int i = 0; i < SCENARIOS; i++) {
+    for (int i = 0; i < trials(SCENARIOS); i++) {
         struct simulated simulated = {.text = random_scenario(1, &seed)};
         struct error err = {0};
 
@@ -82,7 +83,7 @@ static void test_rules(void **state)
         error_release(&err);
         simulated_release(&simulated);
     }
-    assert_true(ran >= LEAST);
+    assert_true(ran >= trials(LEAST));
 }
 
 int main(void)

@@ -1,6 +1,7 @@
 /* exact_sums: sums of replicas that are measured once because that is exact (collectives: auto), against all of their
  * messages: the same times, bytes and loads of links, whatever the collective, recipe, pipeline and cluster. */
 #include "random_plan.h"
+#include "trials.h"
 
 enum { CASES = 500, EVERY = 4 /* of sharings: sums of every micro-batch */ };
 
@@ -113,7 +114,7 @@ static void compare_cases(int pipeline, int least)
 {
     int measured = 0, folded = 0, messages = 0;
 
-    for (uint64_t i = 1; i <= CASES; i++) {
+    EACH_TRIAL(i, CASES) {
         uint64_t seed = i * 0x9FB21C651E98DF25u;
         struct simulated one, all;
 
@@ -135,7 +136,9 @@ static void compare_cases(int pipeline, int least)
         simulated_release(&one);
         simulated_release(&all);
     }
-    assert_true(measured >= least && 12 * folded >= least && messages > CASES / 4);
+    print_message("%d measured, %d folded, %d by messages\n", measured, folded, messages);
+    assert_true(measured > 0 && messages > trials(CASES) / 4);
+    assert_true((measured >= least && 12 * folded >= least) || !known_cases());
 }
 
 static void test_one_stage(void **state)

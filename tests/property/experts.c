@@ -1,5 +1,6 @@
 /* experts: parameters of published models; bytes, FLOPs and memory of context and expert parallelism by hand counts. */
 #include "simulated.h"
+#include "trials.h"
 
 enum {
     H = 64, HEADS = 8, KV_HEADS = 4, HEAD = 8, FFN = 96, EXPERT_FFN = 32, SEQUENCE = 64, VOCABULARY = 1000, EXPERTS = 8,
@@ -161,7 +162,7 @@ static void expect_states(const struct simulated *simulated, const struct degree
 static void traffic_and_memory(void **state)
 {
     (void)state;
-    for (uint64_t i = 1; i <= PLANS; i++) {
+    EACH_CASE(i, PLANS) {
         uint64_t seed = i * 0x9E3779B97F4A7C15u;
         struct degrees d = draw(&seed);
         struct simulated simulated;
@@ -188,7 +189,7 @@ static void flops(void **state)
                      2.0 * SEQUENCE * H * VOCABULARY;
 
     (void)state;
-    for (uint64_t i = 1; i <= PLANS; i++) {
+    EACH_CASE(i, PLANS) {
         uint64_t seed = i * 0xD1B54A32D192ED03u;
         struct degrees d = draw(&seed);
         struct simulated simulated;
@@ -326,7 +327,7 @@ static void folded(void **state)
     int folds = 0;
 
     (void)state;
-    for (uint64_t i = 1; i <= PLANS / 3; i++) {
+    EACH_CASE(i, PLANS / 3) {
         uint64_t seed = i * 0xE7037ED1A0B428DBu;
         struct degrees d = draw(&seed);
         struct simulated one, all;

@@ -147,7 +147,7 @@ static void compare_file(const char *path, const char *what, size_t way, bool wh
     struct run run = {0}, reference = {0};
     struct error err = {0};
 
-    if (scenario_load(path, ways[way].sets, ways[way].count, &scenario, &err) ||
+    if (load_once(path, ways[way].sets, ways[way].count, &scenario, &err) ||
         workload_init(&workload, &scenario, &err) ||
         simulate(&workload, (struct simulate_options){.engine = ENGINE_FAST}, &run, &err) ||
         (whole && simulate(&workload, (struct simulate_options){.engine = ENGINE_SIMGRID}, &reference, &err)))

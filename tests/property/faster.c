@@ -2,6 +2,7 @@
  * and where launches by the host bind. Transfers that share links are an exception: kernels that end sooner let other
  * transfers meet on a link, and the one for which all wait may be the one that is slower then. */
 #include "random_scenario.h"
+#include "trials.h"
 
 enum { SCENARIOS = 400 };
 
@@ -80,15 +81,15 @@ static void test_scenarios(void **state)
     int ran = 0;
 
     (void)state;
-    for (uint64_t i = 1; i <= SCENARIOS; i++) {
+    EACH_TRIAL(i, SCENARIOS) {
         uint64_t seed = i * 0xD1342543DE82EF95u;
         char *text = random_scenario(1, &seed);
 
         ran += compare(text);
         free(text);
     }
-    print_message("%d of %d scenarios ran\n", ran, SCENARIOS);
-    assert_true(3 * ran > SCENARIOS);
+    print_message("%d of %d scenarios ran\n", ran, trials(SCENARIOS));
+    assert_true(3 * ran > trials(SCENARIOS));
 }
 
 int main(void)

@@ -112,7 +112,7 @@ static void check_again(const char *name, const char *framework, const struct sc
         fail_msg("%s became\n%s\nwhich is refused: %s", name, text, err.messages[0].text);
     node_put(&arena, root, "cluster", node_get(tree, "cluster"));
     node_put(&arena, node_get(root, "memory"), "enforce", node_scalar(&arena, "false", false));
-    if (scenario_read(&(struct arena){0}, root, NULL, 0, "again", &again, &err))
+    if (scenario_read(&(struct arena){.cache = files_once()}, root, NULL, 0, "again", &again, &err))
         fail_msg("%s became\n%s\nwhose scenario is refused: %s", name, text, err.messages[0].text);
     back = scenario_dump(&arena, &again);
     tree = dump_like(&arena, scenario, back);
@@ -130,7 +130,7 @@ static void check_again(const char *name, const char *framework, const struct sc
 
 static void check(const char *name, const char *framework, const char *text, struct seen *seen)
 {
-    struct arena arena = {0};
+    struct arena arena = {.cache = files_once()};
     struct scenario scenario = {0};
     struct error err = {0};
     struct node *model = NULL, *root;

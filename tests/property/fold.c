@@ -1,6 +1,7 @@
 /* fold: one replica that stands for all, against all of them, where several of its ranks hold each stage: schedules in
  * two directions, whose replicas hold two copies of the model, and stages that ranks share. */
 #include "random_plan.h"
+#include "trials.h"
 
 enum { PLANS = 160 };
 
@@ -85,7 +86,7 @@ static void test_holders(void **state)
     int folded = 0;
 
     (void)state;
-    for (uint64_t i = 1; i <= PLANS; i++) {
+    EACH_CASE(i, PLANS) {
         uint64_t seed = i * 0x9FB21C651E98DF25u;
         struct simulated one, all;
 

@@ -60,7 +60,7 @@ static void check(const char *text, const char *name, int *read, int *clash)
         root = megatron_scenario(&arena, &launch, &options, &comment, out, &err);
     fclose(out);
     if (root) {
-        struct arena own = {0};
+        struct arena own = {.cache = files_once()};
         struct node *again;
         char *yaml = NULL;
 

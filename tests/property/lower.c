@@ -1,5 +1,6 @@
 /* What holds for every program that a scenario becomes, and for its times: random plans, from fixed seeds. */
 #include "random_plan.h"
+#include "trials.h"
 
 enum { PLANS = 300 };
 
@@ -167,7 +168,7 @@ static void assert_memory_returns(const struct simulated *simulated)
 static void test_programs(void **state)
 {
     (void)state;
-    for (uint64_t i = 1; i <= PLANS; i++) {
+    EACH_CASE(i, PLANS) {
         uint64_t seed = i * 0x9E3779B97F4A7C15u;
         struct random_plan plan = random_plan(&seed);
         struct simulated simulated;

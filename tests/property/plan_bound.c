@@ -5,6 +5,7 @@
 #include "random_scenario.h"
 #include "run/memory_advice.h"
 #include "simulated.h"
+#include "trials.h"
 
 enum { SCENARIOS = 800 };
 
@@ -62,7 +63,7 @@ static void check_memory(struct seen *seen, const struct workload *workload, con
 
 static void look(struct seen *seen, const char *text, enum engine engine, bool free_network)
 {
-    struct arena arena = {0};
+    struct arena arena = {.cache = files_once()};
     struct error err = {0};
     struct node *root;
     struct scenario scenario = {0};
@@ -105,10 +106,12 @@ static void look(struct seen *seen, const char *text, enum engine engine, bool f
 static void bounds_hold(void **state)
 {
     struct seen real = {0}, free_network = {0};
-    uint64_t seed = 33;
+    uint64_t seed = seed_from(33);
+
+    const int scenarios = trials(SCENARIOS);
 
     (void)state;
-    for (int i = 0; i < SCENARIOS; i++) {
+    for (int i = 0; i < scenarios; i++) {
         char *text = random_scenario(1, &seed);
 
         look(&real, text, i % 8 ? ENGINE_FAST : ENGINE_IDEAL, false);
@@ -118,10 +121,10 @@ static void bounds_hold(void **state)
     print_message("%d bounds, %d of them within a tenth; on a free network %d, %d; %d rows counted; of %d memories more "
                   "than half of the activations was known\n", real.bounded, real.near, free_network.bounded,
                   free_network.near, real.counted, real.flying);
-    assert_true(real.bounded > SCENARIOS / 4);
-    assert_true(real.counted > SCENARIOS / 2 && real.flying > real.bounded / 4);
+    assert_true(real.bounded > scenarios / 4);
+    assert_true(real.counted > scenarios / 2 && real.flying > real.bounded / 4);
     assert_true(free_network.near > free_network.bounded / 2);
-    assert_true(real.sliced > 3);        /* micro-batches in slices of their tokens */
+    assert_true(real.sliced > 3 || !known_cases());        /* micro-batches in slices of their tokens */
 }
 
 /* All-to-alls of experts, sums and a pipeline on the narrow links of each kind of network: what they take there is part of

@@ -156,7 +156,7 @@ static double seconds_of(const char *path, const char *const *sets, size_t nsets
     double seconds = INFINITY;
     struct arena arena = {0};
 
-    if (!scenario_load(path, sets, nsets, &scenario, &err) &&
+    if (!load_once(path, sets, nsets, &scenario, &err) &&
         !(release && scenario_in_framework(&arena, &scenario, &lack) == SOFTWARE_LACKS)) {
         assert_int_equal(outcome_simulate(row, &scenario, NULL, &err), 0);
         if (outcome_of(row) == OUTCOME_OK)

@@ -1,5 +1,6 @@
 /* batch.shares: replicas whose micro-batches have unequal numbers of samples. */
 #include "simulated.h"
+#include "trials.h"
 
 static const char shape[] =
     "model: {transformer: {layers: 8, hidden: 4096, heads: 32, sequence: 1024, vocabulary: 51200}}\n"
@@ -133,7 +134,7 @@ static void auto_is_the_best_of_all(void **state)
 static void rounding_gives_all_samples(void **state)
 {
     struct simulated run;
-    uint64_t seed = 1;
+    uint64_t seed = seed_from(1);
 
     (void)state;
     simulated_load(&run, shape, 4, "", "fast", "auto", 2, "[a, b]", "[a, b]", "", two);

@@ -1,5 +1,6 @@
 /* strategy.split: how many layers stand on which stage. */
 #include "simulated.h"
+#include "trials.h"
 
 enum { MODELS = 60, STAGES_MAX = 8 };
 
@@ -26,7 +27,7 @@ static void test_bottleneck(void **state)
     static const char *const engine_of[] = {"ideal", "simgrid"};
 
     (void)state;
-    for (uint64_t i = 1; i <= MODELS; i++) {
+    EACH_CASE(i, MODELS) {
         uint64_t seed = i * 0x9E3779B97F4A7C15u;
         int stages = 1 + random_below(&seed, STAGES_MAX), m = 1 + random_below(&seed, 6), split[STAGES_MAX];
         double forward[64], backward[64], forwards = 0, backwards = 0, slow_forward = 0, slow_backward = 0;
@@ -96,7 +97,7 @@ static void test_conserved(void **state)
     int alone = 0;
 
     (void)state;
-    for (uint64_t i = 1; i <= MODELS; i++) {
+    EACH_CASE(i, MODELS) {
         uint64_t seed = i * 0xD1B54A32D192ED03u;
         int stages = 2 + random_below(&seed, STAGES_MAX - 2), split[STAGES_MAX], unused = 0;
         char text[128];
@@ -269,7 +270,7 @@ static void draw_case(struct balanced_case *draw, uint64_t *seed, bool shared, b
 static void test_balance(void **state)
 {
     (void)state;
-    for (uint64_t i = 1; i <= MODELS; i++) {
+    EACH_CASE(i, MODELS) {
         uint64_t seed = i * 0x9E3779B97F4A7C15u;
         bool exchanges = i / 2 % 2;
         struct balanced_case draw;

@@ -312,7 +312,7 @@ static void check_scenario(const char *path, const char *const *sets, size_t cou
     char what[300];
 
     snprintf(what, sizeof what, "%s with %s", strrchr(path, '/') + 1, sets[count - 1]);
-    if (scenario_load(path, sets, count, &simulated.scenario, &err) ||
+    if (load_once(path, sets, count, &simulated.scenario, &err) ||
         workload_init(&simulated.workload, &simulated.scenario, &err))
         fail_at(what, &err);
     options = simulate_options_of(&simulated.scenario);

@@ -3,6 +3,7 @@
 #include "random_plan.h"
 
 #include "engine/program_text.h"
+#include "trials.h"
 
 enum { PLANS = 60, STAGES = 4 };
 
@@ -20,7 +21,7 @@ static char *program_text(struct simulated *simulated)
 /* One slice: the program of gpipe, to the byte. */
 static void test_one_slice(void **state)
 {
-    uint64_t seed = 2102;
+    uint64_t seed = seed_from(2102);
 
     (void)state;
     for (int i = 0; i < PLANS; i++) {

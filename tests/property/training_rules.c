@@ -170,7 +170,7 @@ static void copies_need_nodes(void **state)
                                      "batch: {global: 60, micro: 1}\ntrain: {%s, restart: {detect: 1 s, replace: 1 s, init: "
                                      "1 s, load: 1 s}}\n", nodes, rest);
                 struct trained trained;
-                struct arena arena = {0};
+                struct arena arena = {.cache = files_once()};
                 struct error err = {0};
                 struct node *root;
                 int rc;

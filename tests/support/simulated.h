@@ -61,8 +61,8 @@ static inline void settle_software(struct node *root, struct arena *arena)
     node_put(arena, root, "software", software);
 }
 
-/* The files that come with the program are read once a test program, and the seconds of a profile's products are found
- * once. Nothing else is remembered: load_text takes this cache out of a scenario that was read. */
+/* What scenarios have alike is read and planned once a test program: they have a cache, as those of all commands do.
+ * property/remembered.c holds that it changes no result. */
 static inline struct cache *files_once(void)
 {
     static struct cache cache;
@@ -70,6 +70,20 @@ static inline struct cache *files_once(void)
     if (!cache.limit)
         cache_init(&cache, CACHE_BYTES);
     return &cache;
+}
+
+/* scenario_load with this cache. */
+static inline int load_once(const char *path, const char *const *sets, size_t nsets, struct scenario *scenario,
+                            struct error *err)
+{
+    struct arena arena = {.cache = files_once()};
+    struct node *root;
+    int rc = conf_load(&arena, path, &root, err);
+
+    memset(scenario, 0, sizeof *scenario);
+    rc = rc ? -1 : scenario_read(&arena, root, sets, nsets, "test", scenario, err);
+    arena_release(&arena);
+    return rc;
 }
 
 static inline int load_text(const char *text, struct scenario *scenario, struct error *err)
@@ -89,7 +103,6 @@ static inline int load_text(const char *text, struct scenario *scenario, struct 
         settle_software(root, &arena);
     if (!rc)
         rc = scenario_read(&arena, root, NULL, 0, "test", scenario, err);
-    scenario->arena.cache = NULL;
     arena_release(&arena);
     unlink(path);
     return rc;

@@ -1,6 +1,6 @@
 /* text: what tests compare: prints, messages, random numbers that are the same everywhere. */
-#ifndef DTSIM_TEXT_H
-#define DTSIM_TEXT_H
+#ifndef DTSIM_TESTS_TEXT_H
+#define DTSIM_TESTS_TEXT_H
 
 #include <stdint.h>
 #include <string.h>

@@ -10,7 +10,7 @@ struct trained { struct scenario scenario; struct training training; };
 static inline void train_whole(struct trained *trained, const char *text, struct training_options options)
 {
     struct error err = {0};
-    struct arena arena = {0};
+    struct arena arena = {.cache = files_once()};
     struct node *root;
 
     if (conf_parse(&arena, "train.yaml", text, strlen(text), &root, &err) ||

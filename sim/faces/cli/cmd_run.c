@@ -1,6 +1,5 @@
 #include <string.h>
 
-#include "base/cache.h"
 #include "base/progress.h"
 #include "base/text.h"
 #include "cli/cmd.h"
@@ -97,7 +96,6 @@ static int run_main(const struct command *command, int argc, char **argv)
     struct arguments arguments;
     struct error err = {0};
     struct scenario scenario;
-    struct cache cache;
     struct workload workload = {0};
     struct run run = {0};
     struct folder folder = {0};
@@ -116,9 +114,7 @@ static int run_main(const struct command *command, int argc, char **argv)
     if (code != ARGS_DONE)
         return code;
     progress_begin(&progress, "--budget", arguments.budget.seconds, arguments.budget.bytes);
-    cache_init(&cache, CACHE_BYTES);
     rc = scenario_load(arguments.positional[0], arguments.sets, arguments.nsets, &scenario, &err);
-    scenario.arena.cache = &cache;       /* for its variations */
     scenario.progress = &progress;
     if (arguments.values[OPT_ENGINE])
         scenario.simulation.engine = (int)engine;
@@ -133,7 +129,6 @@ static int run_main(const struct command *command, int argc, char **argv)
     workload_release(&workload);
     code = report_as(&err, arguments.values[OPT_JSON] && !printed);
     scenario_release(&scenario);
-    cache_release(&cache);
     arena_release(&arena);
     return code;
 }

@@ -1,7 +1,6 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "base/cache.h"
 #include "base/units.h"
 #include "cli/alike_view.h"
 #include "cli/cmd.h"
@@ -195,7 +194,6 @@ static int show_main(const struct command *command, int argc, char **argv)
     struct arguments arguments;
     struct error err = {0};
     struct scenario scenario;
-    struct cache cache;
     struct workload workload = {0};
     bool grid = false;
     int code = arguments_parse(command, argc, argv, 1, 1, &arguments), views = 0, rc;
@@ -217,9 +215,7 @@ static int show_main(const struct command *command, int argc, char **argv)
         return show_memory_grid(&arguments);
     error_release(&err);         /* the scenario says it again */
     err = (struct error){0};
-    cache_init(&cache, CACHE_BYTES);
     rc = scenario_load(arguments.positional[0], arguments.sets, arguments.nsets, &scenario, &err);
-    scenario.arena.cache = &cache;       /* for its variations */
     if (arguments.values[OPT_ALIKE])
         scenario_prefer(&scenario, ENGINE_FAST);
     if (!rc)
@@ -233,7 +229,6 @@ static int show_main(const struct command *command, int argc, char **argv)
     code = report_as(&err, rc && arguments.values[OPT_JSON]);
     workload_release(&workload);
     scenario_release(&scenario);
-    cache_release(&cache);
     return code;
 }
 

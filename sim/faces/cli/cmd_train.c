@@ -1,6 +1,5 @@
 #include <stdlib.h>
 
-#include "base/cache.h"
 #include "base/text.h"
 #include "cli/cmd.h"
 #include "files/folder.h"
@@ -22,7 +21,6 @@ struct request {
     const struct arguments *arguments;
     struct training_options how;
     enum engine engine;
-    struct cache cache;
     struct progress progress;
     bool printed;                   /* anything was printed */
 };
@@ -84,7 +82,6 @@ static int train_file(struct request *request, const char *file, struct error *e
     int rc = scenario_load(file, arguments->sets, arguments->nsets, &scenario, err);
 
     if (!rc) {
-        scenario.arena.cache = &request->cache;
         scenario.progress = &request->progress;
         scenario_prefer(&scenario, ENGINE_FAST);
         if (arguments->values[OPT_ENGINE])
@@ -133,12 +130,10 @@ static int train_main(const struct command *command, int argc, char **argv)
     if (code != ARGS_DONE)
         return code;
     progress_begin(&request.progress, "--budget", arguments.budget.seconds, arguments.budget.bytes);
-    cache_init(&request.cache, CACHE_BYTES);
     for (int i = 0; i < arguments.npositional && !train_file(&request, arguments.positional[i], &err);)
         i++;
     progress_end(&request.progress);
     code = report_as(&err, arguments.values[OPT_JSON] && !request.printed);
-    cache_release(&request.cache);
     return code;
 }
 

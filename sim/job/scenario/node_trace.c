@@ -53,7 +53,7 @@ static int read_row(struct reading *reading, char *line, struct error *err)
     char shown[CLIP_SIZE], clock[CLIP_SIZE], *time_end = NULL, *nodes_end = NULL;
     const char *whole = text_clip(line, shown, sizeof shown), *time = cell(&line), *nodes = cell(&line);
     double seconds = strtod(time, &time_end) * reading->unit;
-    long number = nodes ? strtol(nodes, &nodes_end, 10) : 0, up = reading->changes ? reading->nodes + number : number;
+    long number = nodes ? strtol(nodes, &nodes_end, 10) : 0, up;
     size_t count = reading->rows.count;
 
     if (!nodes || line || time_end == time || *time_end || nodes_end == nodes || *nodes_end || !isfinite(seconds))
@@ -62,7 +62,10 @@ static int read_row(struct reading *reading, char *line, struct error *err)
     if (seconds < 0 || (count && seconds < reading->rows.items[count - 1].time))
         return error_add(err, EXIT_INPUT, reading->loc, "the time %s is before %s; expected rows in the order of time",
                          text_clip(time, clock, sizeof clock), count ? "that of the row above" : "0");
-    if (number < -TRACE_NODES || up < 0 || up > TRACE_NODES)
+    if (number < -TRACE_NODES || number > TRACE_NODES)
+        return error_add(err, EXIT_INPUT, reading->loc, "found '%s'; expected at most %d nodes", whole, TRACE_NODES);
+    up = reading->changes ? reading->nodes + number : number;
+    if (up < 0 || up > TRACE_NODES)
         return error_add(err, EXIT_INPUT, reading->loc, "%ld nodes are up; expected 0 to %d", up, TRACE_NODES);
     reading->nodes = (int)up;
     *GROW(&reading->rows) = (struct trace_row){seconds, (int)up};

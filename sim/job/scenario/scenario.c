@@ -4,9 +4,11 @@
 
 #include <limits.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"
+#include "base/cache.h"
 #include "collective/collective.h"
 #include "config/conf.h"
 #include "hardware/cluster.h"
@@ -295,6 +297,9 @@ void scenario_prefer(struct scenario *scenario, enum engine engine)
 void scenario_release(struct scenario *scenario)
 {
     arena_release(&scenario->arena);
+    if (scenario->own)
+        cache_release(scenario->own);
+    free(scenario->own);
     memset(scenario, 0, sizeof *scenario);
 }
 

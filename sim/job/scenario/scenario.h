@@ -34,6 +34,7 @@ struct rank_view {
 struct scenario {
     const struct node *node;
     struct arena arena;                  /* owns everything below */
+    struct cache *own;                   /* of scenario_load: its variations read and plan what is alike once */
     const char *name;
     struct model model;
     struct cluster cluster;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "base/cache.h"
 #include "collective/collective.h"
 #include "config/conf.h"
 #include "config/field.h"
@@ -384,14 +385,17 @@ static int refuse_others(const struct node *root, struct error *err)
 int scenario_load(const char *path, const char *const *sets, size_t nsets, struct scenario *scenario, struct error *err)
 {
     struct node *root;
-    struct arena arena = {0};
+    struct cache *cache = xcalloc(1, sizeof *cache);
+    struct arena arena = {.cache = cache};
     const char *name = strcmp(path, "-") ? data_stem(&arena, path) : "stdin";
     int rc;
 
     memset(scenario, 0, sizeof *scenario);
+    cache_init(cache, CACHE_BYTES);
     rc = conf_load(&arena, path, &root, err) || refuse_others(root, err) ? -1 : 0;
     if (!rc && !(rc = scenario_read(&arena, root, sets, nsets, name, scenario, err)))
         scenario->name = changed_name(scenario, sets, nsets);
+    scenario->own = cache;
     arena_release(&arena);
     return rc;
 }

@@ -39,7 +39,7 @@ static uint32_t character(const char *at, size_t *length)
 }
 
 /* Controls of ASCII and of Latin-1, ends of lines and paragraphs, and marks that turn the direction of writing. */
-static bool harmful(uint32_t value)
+bool text_harmful(uint32_t value)
 {
     static const uint32_t ranges[][2] = {
         {0, 0x1F}, {0x7F, 0x9F}, {0x200E, 0x200F}, {0x2028, 0x202E}, {0x2066, 0x2069}, {UINT32_MAX, UINT32_MAX},
@@ -69,7 +69,7 @@ void text_write(enum text_place place, const char *text, FILE *out)
     fputs(quoted ? "\"" : "", out);
     fputs(formula ? "'" : "", out);
     for (; *text; text += length) {
-        if (harmful(character(text, &length))) {
+        if (text_harmful(character(text, &length))) {
             write_escape(text, length, out);
             continue;
         }

@@ -2,6 +2,8 @@
 #ifndef DTSIM_TEXT_H
 #define DTSIM_TEXT_H
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 /* Everywhere, what steers a terminal, breaks a line, turns the direction of writing or is no UTF-8 is written as an
@@ -13,6 +15,8 @@ enum text_place {
                             cell for a formula gets an apostrophe before it */
 };
 void text_write(enum text_place place, const char *text, FILE *out);
+/* Whether it writes the character (a code point) as an escape. */
+bool text_harmful(uint32_t value);
 /* The same line by line: where the text breaks a line, so does what is written. */
 void text_write_lines(const char *text, FILE *out);
 /* The same into memory that the caller frees. */

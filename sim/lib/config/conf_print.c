@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "base/text.h"
 #include "config/conf_text.h"
 
 enum { PRINT_WIDTH = 100 };
@@ -49,8 +50,7 @@ static bool plain_safe(const char *text)
     while (text < end) {
         int32_t c = utf8_next(&text, end);
 
-        if (c < 0 || !yaml_printable(c) || (c < 0x80 && !strchr(inside, (int)c)) || c == 0x85 || c == 0x2028 ||
-            c == 0x2029)
+        if (c < 0 || !yaml_printable(c) || (c < 0x80 && !strchr(inside, (int)c)) || text_harmful((uint32_t)c))
             return false;
     }
     return true;
@@ -73,7 +73,7 @@ static void quoted_put(struct sink *sink, const char *text, bool json)
             snprintf(escape, sizeof escape, "\\%c", c == '\n' ? 'n' : 't');
         else if (c < 0)
             snprintf(escape, sizeof escape, "\\uFFFD");
-        else if (c >= 0x20 && (json || (yaml_printable(c) && c != 0x85 && c != 0x2028 && c != 0x2029)))
+        else if ((json || yaml_printable(c)) && !text_harmful((uint32_t)c))
             snprintf(escape, sizeof escape, "%.*s", (int)(text - start), start);
         else
             snprintf(escape, sizeof escape, c < 0x10000 ? "\\u%04X" : "\\U%08X", (unsigned)c);

@@ -198,16 +198,25 @@ static char *marked_name(const struct notes *notes, const struct compared_row *r
     return name;
 }
 
-/* What a reader should know before believing rows; `line`: before each. */
-static void print_caveats(const struct notes *notes, const char *line, FILE *out)
+/* Prints the words, which may hold texts of others, and frees them: a line, or an item of a Markdown list. */
+static void say(char *words, bool markdown, FILE *out)
+{
+    char *made = text_made(markdown ? TEXT_MARKDOWN : TEXT_LINE, words), *line = xprintf("%s%s", markdown ? "- " : "", made);
+
+    sheet_note(line, out);
+    free(line);
+    free(made);
+    free(words);
+}
+
+/* What a reader should know before believing rows. */
+static void print_caveats(const struct notes *notes, bool markdown, FILE *out)
 {
     for (size_t i = 0; i < notes->count; i++) {
         const struct note *note = &notes->items[i];
-        char *words = note->mark ? xprintf("%s[%zu] %s", line, note->mark, note->text) :
-                                   xprintf("%snote: %s", line, note->text);
+        char *words = note->mark ? xprintf("[%zu] %s", note->mark, note->text) : xprintf("note: %s", note->text);
 
-        sheet_note(words, out);
-        free(words);
+        say(words, markdown, out);
     }
 }
 
@@ -240,23 +249,20 @@ static void add_cells(struct sheet *sheet, const struct compared *compared, cons
 }
 
 /* What runs: of the first row of each scenario; others differ in what their names say. */
-static void print_setups(const struct compared *compared, const char *before, FILE *out)
+static void print_setups(const struct compared *compared, bool markdown, FILE *out)
 {
     const struct compared_row *rows = compared->rows.items;
 
     for (size_t i = 0; i < compared->rows.count; i++) {
         const char *setup = json_string_value(json_object_get(rows[i].row, "setup"));
-        char *words;
 
         if (!setup || (i > 0 && !strcmp(rows[i].path, rows[i - 1].path)))
             continue;
-        words = xprintf("%s%s: %s", before, rows[i].name, setup);
-        sheet_note(words, out);
-        free(words);
+        say(xprintf("%s: %s", rows[i].name, setup), markdown, out);
     }
 }
 
-static void explain_ranks(const struct compared *compared, const char *before, FILE *out)
+static void explain_ranks(const struct compared *compared, bool markdown, FILE *out)
 {
     struct tie_number *numbers = xcalloc(compared->rows.count + 1, sizeof *numbers);
     char *words;
@@ -265,46 +271,35 @@ static void explain_ranks(const struct compared *compared, const char *before, F
 
     for (size_t i = 0; i < compared->rows.count; i++)
         numbers[i] = compared->rows.items[i].number;
-    fputs(before, text);
     tie_explain(numbers, compared->rows.count, text);
     text_close(text, &words);
-    sheet_note(words, out);
-    free(words);
+    say(words, markdown, out);
     free(numbers);
 }
 
-/* `before`: each note. Of one row there is nothing to compare. */
-static void print_notes(const struct compared *compared, bool versions, const char *before, FILE *out)
+/* Of one row there is nothing to compare. */
+static void print_notes(const struct compared *compared, bool versions, bool markdown, FILE *out)
 {
     const struct compared_row *first = baseline(compared);
+    const char *base;
     size_t ranked = 0;
-    char *words;
 
     for (size_t i = 0; i < compared->rows.count; i++)
         ranked += compared->rows.items[i].rank.rank > 0;
     if (!first)
         return;
     fputc('\n', out);
-    words = xprintf("%sspeed-up: samples/s over the samples/s of %s", before,
-                    first == compared->rows.items ? "the first row" : first->name);
-    sheet_note(words, out);
-    free(words);
-    if (works_differ(compared)) {
-        words = xprintf("%swork: rows do unequal work, and their speed-ups compare samples of unequal work; forward and "
-                        "backward of a sample over those of %s, in FLOPs or in seconds that the scenario gives ('-': one "
-                        "is in FLOPs, the other in seconds)", before,
-                        first == compared->rows.items ? "the first row" : first->name);
-        sheet_note(words, out);
-        free(words);
-    }
-    if (versions) {
-        words = xprintf("%sweight versions: where a rank holds several of its weights, the schedule is asynchronous, and "
-                        "iteration is its mean time from optimizer step to optimizer step", before);
-        sheet_note(words, out);
-        free(words);
-    }
+    base = first == compared->rows.items ? "the first row" : first->name;
+    say(xprintf("speed-up: samples/s over the samples/s of %s", base), markdown, out);
+    if (works_differ(compared))
+        say(xprintf("work: rows do unequal work, and their speed-ups compare samples of unequal work; forward and backward "
+                    "of a sample over those of %s, in FLOPs or in seconds that the scenario gives ('-': one is in FLOPs, "
+                    "the other in seconds)", base), markdown, out);
+    if (versions)
+        say(xprintf("weight versions: where a rank holds several of its weights, the schedule is asynchronous, and "
+                    "iteration is its mean time from optimizer step to optimizer step"), markdown, out);
     if (ranked > 1)
-        explain_ranks(compared, before, out);
+        explain_ranks(compared, markdown, out);
 }
 
 void compared_print(const struct compared *compared, bool markdown, bool keys, FILE *out)
@@ -314,7 +309,6 @@ void compared_print(const struct compared *compared, bool markdown, bool keys, F
     struct number_style styles[COUNT(columns)];
     double *numbers = xcalloc(compared->rows.count, sizeof *numbers);
     struct notes notes = {0};
-    const char *before = markdown ? "- " : "";
     bool versions = false;
     size_t count = 0;
     char unit[32];
@@ -337,9 +331,9 @@ void compared_print(const struct compared *compared, bool markdown, bool keys, F
     notes_read(&notes, compared);
     add_cells(&sheet, compared, &notes, shown, count, styles);
     sheet_print(&sheet, markdown, out);
-    print_notes(compared, versions, before, out);
-    print_setups(compared, before, out);
-    print_caveats(&notes, before, out);
+    print_notes(compared, versions, markdown, out);
+    print_setups(compared, markdown, out);
+    print_caveats(&notes, markdown, out);
     sheet_release(&sheet);
     free(notes.items);
     free(numbers);

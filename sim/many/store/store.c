@@ -68,7 +68,10 @@ static int open_locked(struct store *store, struct error *err)
     struct stat mine, there = {0};
 
     for (;;) {
-        store->fd = open(store->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+        store->fd = open(store->path, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666);
+        if (store->fd < 0 && errno == ELOOP)
+            return error_add(err, EXIT_INPUT, (struct loc){.file = store->path}, "this is a link; expected a file of its own, "
+                             "so that rows go nowhere else");
         if (store->fd < 0)
             return disk_refuses(store->path, "open", err);
         if (flock(store->fd, LOCK_EX | LOCK_NB))

@@ -110,11 +110,12 @@ static void add_values(struct changes *changes, const struct workload *workload,
 {
     const struct scenario *scenario = workload->scenario;
     struct software_lack lack;
+    struct arena arena = {.cache = scenario->arena.cache};
     bool foreign = scenario_in_framework(changes->arena, scenario, &lack) == SOFTWARE_LACKS;
     struct asked_values values;
     struct error ignored = {0};
 
-    if (!values_ask(changes->arena, scenario->node, question, scenario->name, &values, &ignored))
+    if (!values_ask(&arena, scenario->node, question, scenario->name, &values, &ignored))
         for (size_t i = 0; i < values.count; i++) {
             const struct asked_value *asked = &values.items[i];
 
@@ -124,6 +125,7 @@ static void add_values(struct changes *changes, const struct workload *workload,
         }
     error_pass_system(&ignored, changes->err);
     error_release(&ignored);
+    arena_release(&arena);
 }
 
 /* The usual number of chunks, where a schedule goes with several. */

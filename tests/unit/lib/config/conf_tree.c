@@ -7,6 +7,8 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/text.h"
+#include "config/conf_text.h"
 #include "text.h"
 
 /* Sets on a small tree, which is compared, or else the messages. */
@@ -158,7 +160,7 @@ static const char *const pieces[] = {
         "*", "!", "|",
     ">", "%", "@", "`", "~", "null", "true", "<<", "0x1", "\xC2\xB5", "\xC2\x85", "\xE2\x80\xA8",
         "\xEF\xBB\xBF", "\x01",
-    "\x7F", "\xF0\x9F\x98\x80", "=", "---", "...", "\r", "1e3", "_",
+    "\x7F", "\xF0\x9F\x98\x80", "=", "---", "...", "\r", "1e3", "_", "\xE2\x80\xAE", "\xE2\x81\xA6", "\xE2\x80\x8F",
 };
 
 static const char *random_text(struct arena *arena, uint64_t *seed)
@@ -210,6 +212,12 @@ static void test_printed_trees_read_back(void **state)
             free(text);
         }
         text = printed(tree, print);
+        for (const char *at = text, *end = text + strlen(text); at < end;) {
+            int32_t c = utf8_next(&at, end);
+
+            if (c != '\n' && text_harmful((uint32_t)c))
+                fail_msg("U+%04X is printed as it is:\n%s", (unsigned)c, text);
+        }
         if (conf_parse(&arena, "f", text, strlen(text), &back, &err))
             fail_msg("refused: %s\n%s", err.messages[0].text, text);
         before = printed(tree, dump);

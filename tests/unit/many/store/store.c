@@ -8,6 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "store_rows.h"
@@ -64,6 +65,38 @@ static void test_anew(void **state)
     closed(&store);                                      /* which mends it too */
     assert_int_equal(tally_of(place.file).rows, 4);
     place_remove(&place);
+}
+
+/* A link is refused, and where it leads nothing is written or made. */
+static void test_link(void **state)
+{
+    (void)state;
+    for (int there = 0; there < 2; there++) {
+        struct place place = place_make();
+        struct store store = {0};
+        struct error err = {0};
+        struct stat status;
+        json_t *header = json_object();
+        char *target = xprintf("%s-target", place.file);
+        FILE *out = there ? fopen(target, "w") : NULL;
+
+        if (out) {
+            fputs("mine\n", out);
+            fclose(out);
+        }
+        assert_int_equal(symlink(target, place.file), 0);
+        assert_int_equal(store_open(&store, place.folder, 1, 1, header, &err), -1);
+        assert_non_null(strstr(err.messages[0].text, "this is a link"));
+        assert_int_equal(stat(target, &status), there - 1);      /* -1: there is none */
+        assert_true(!there || status.st_size == 5);
+        unlink(target);
+        unlink(place.file);
+        store_release(&store);
+        error_release(&err);
+        json_decref(header);
+        free(target);
+        place_remove(&place);
+    }
 }
 
 static char *content(const char *path, size_t *size)
@@ -184,7 +217,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows),   cmocka_unit_test(test_anew),    cmocka_unit_test(test_cut),
-        cmocka_unit_test(test_shards), cmocka_unit_test(test_foreign),
+        cmocka_unit_test(test_shards), cmocka_unit_test(test_foreign), cmocka_unit_test(test_link),
     };
 
     return cmocka_run_group_tests_name("store", tests, NULL, NULL);

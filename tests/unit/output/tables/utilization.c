@@ -12,7 +12,7 @@ static double spread(const char *path, const char *const *sets, size_t nsets, co
     size_t size, at = 0;
     FILE *out = open_memstream(&text, &size);
 
-    if (scenario_load(path, sets, nsets, &simulated.scenario, &err) ||
+    if (load_once(path, sets, nsets, &simulated.scenario, &err) ||
         workload_init(&simulated.workload, &simulated.scenario, &err) ||
         simulate(&simulated.workload, simulate_options_of(&simulated.scenario), &simulated.run, &err))
         fail_at(path, &err);
