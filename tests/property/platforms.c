@@ -150,6 +150,41 @@ static void test_shares(void **state)
     }
 }
 
+/* Sockets: threads of a GPU's process carry at most their number times the rate of one. With one GPU a node a ring of t threads
+ * of rate r has the time of a NIC that gives t x r to payload; only the product counts; a rate above the NIC's counts for nothing,
+ * and without a communication profile none does. */
+static void test_sockets(void **state)
+{
+    uint64_t seed = 62;
+
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        int threads = 1 + random_below(&seed, 8);
+        double bandwidth = 1 + random_below(&seed, 50), rate = (1 + random_below(&seed, 90)) / 16.0, shared;
+        char text[4][400];
+        double times[4];
+        static const char *const form = "{platform: hgx-h100-4, nodes: 4, gpus_per_node: 1, communication: nccl-socket, "
+                                        "network: {bandwidth: %.17g GB/s, nics: 1, share: %.17g%s}}";
+
+        shared = fmin(0.5, threads * rate / bandwidth);
+        snprintf(text[0], sizeof text[0], form, bandwidth, shared, "");
+        snprintf(text[1], sizeof text[1], form, bandwidth, 0.5, "");
+        for (int k = 0; k < 2; k++) {
+            char sockets[80];
+
+            snprintf(sockets, sizeof sockets, ", threads: %d, thread_rate: %.17g GB/s", k ? 1 : threads, k ? threads * rate : rate);
+            snprintf(text[2 + k], sizeof text[2 + k], form, bandwidth, 0.5, sockets);
+        }
+        for (int k = 0; k < 4; k++)
+            times[k] = time_on(text[k], NULL);
+        if (!(fabs(times[2] / times[0] - 1) < 1e-9) || times[2] != times[3] || (shared == 0.5) != (times[2] == times[1]))
+            fail_msg("%d threads of %g GB/s on %g GB/s: %g s; a NIC of that rate: %g s", threads, rate, bandwidth, times[2],
+                     times[0]);
+    }
+    assert_true(time_on("{platform: dgx-h100, nodes: 2, communication: none, network: {thread_rate: 1 MB/s}}", NULL) ==
+                time_on("{platform: dgx-h100, nodes: 2, communication: none}", NULL));
+}
+
 static void expect_refused(const char *cluster, const char *message)
 {
     struct scenario scenario;
@@ -177,7 +212,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_file_runs), cmocka_unit_test(test_based_gpus),
         cmocka_unit_test(test_achieved_rates),  cmocka_unit_test(test_networks),
-        cmocka_unit_test(test_shares),          cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_shares),          cmocka_unit_test(test_sockets),
+        cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
