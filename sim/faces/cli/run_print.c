@@ -243,7 +243,7 @@ static void print_expected_error(const struct run *run, FILE *out)
     struct arena arena = {0};
     const struct scenario *scenario = run->workload->scenario;
     const char *unlike = certainty_unlike(&arena, scenario, m);
-    const char *sheets = certainty_sheets(&arena, scenario, m);
+    const char *sheets = certainty_sheets(&arena, scenario, m), *links = certainty_links(&arena, scenario);
     struct expectation expectation = certainty_expect(scenario, m);
     char within[32], most[32];
 
@@ -259,6 +259,11 @@ static void print_expected_error(const struct run *run, FILE *out)
         fprintf(out, "  %-24s ", "");
         text_write(TEXT_LINE, sheets, out);
         fputs("; the error is the one that times from data sheets had\n", out);
+    }
+    if (!unlike && links) {
+        fprintf(out, "  %-24s ", "");
+        text_write(TEXT_LINE, links, out);
+        fputs("; exposed communication makes the error larger\n", out);
     }
     if (!unlike && expectation.alike == 0) {
         fprintf(out, "  %-24s no published run is alike; ", "");

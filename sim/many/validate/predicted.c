@@ -110,6 +110,8 @@ void outcome_find(struct outcome *outcome, struct paper *paper, size_t row, bool
     outcome->measurable = outcome->simulated && likeness_exists(&scenario);
     if (outcome->measurable)
         outcome->likeness = likeness_of(&scenario, &run.metrics);
+    if (outcome->measurable)
+        outcome->unsure = certainty_unsure(&scenario, &run.metrics);
     if (outcome->simulated)
         digest_asked(&scenario, outcome->asked);
     outcome->metrics = run.metrics;

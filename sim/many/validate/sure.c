@@ -195,7 +195,7 @@ static struct sure count_within(const struct validation *validation, const struc
         sure.rows++;
         if (isnan(outcome->metrics.expected_error))
             continue;
-        expected = evidence_expect(evidence, &outcome->likeness, &own).error;
+        expected = evidence_expect(evidence, &outcome->likeness, &own).error + outcome->unsure;
         sure.stated++;
         sure.expected += expected;
         sure.within += error <= expected;

@@ -18,6 +18,7 @@ struct outcome {
     struct metrics metrics;          /* without `ranks` */
     struct likeness likeness;        /* of a row that others can be alike to (`measurable`) */
     bool measurable;
+    double unsure;                   /* certainty_unsure; of a `measurable` row */
     double sheet;                    /* how many times as long it takes on kernels of the data sheet; NaN: not asked, or it takes these */
     char asked[DIGEST_HEX];          /* a digest of the resolved scenario without its name */
     bool unread;                     /* the row is not simulated, for the system did not let a file be read */
