@@ -15,7 +15,7 @@
 #include "scenario/scenario.h"
 #include "stage/memory.h"
 
-static void hand_over(const struct error *err, struct outcome *outcome)
+void outcome_fail(struct outcome *outcome, const struct error *err)
 {
     for (int i = 0; i < err->count && outcome->nmessages < (int)COUNT(outcome->messages); i++) {
         const struct error_message *message = &err->messages[i];
@@ -28,7 +28,8 @@ static void hand_over(const struct error *err, struct outcome *outcome)
                  message->loc.file ? message->loc.file : "");
         snprintf(outcome->messages[k].text, sizeof outcome->messages[k].text, "%s", message->text);
     }
-    outcome->unread = err->system;
+    outcome->simulated = false;
+    outcome->unread |= err->system;
 }
 
 /* A digest of the scenario as it is resolved, without the name of its row. */
@@ -119,5 +120,5 @@ void outcome_find(struct outcome *outcome, struct paper *paper, size_t row, bool
     outcome->sheet = outcome->measurable && plain && needs_sheet(paper, row, options) ?
                      sheet_ratio(outcome, paper, row, options) : NAN;
     if (!outcome->simulated)
-        hand_over(&err, outcome);
+        outcome_fail(outcome, &err);
 }

@@ -71,6 +71,8 @@ void validation_release(struct validation *validation);
 /* Simulates a row (outcome.c). */
 void outcome_find(struct outcome *outcome, struct paper *paper, size_t row, bool plain,
                   const struct validation_options *options);
+/* The row could not be simulated, for these errors. */
+void outcome_fail(struct outcome *outcome, const struct error *err);
 /* What is predicted for a row in a measured column: a metric, or the ratio of two rows'; NaN: not simulated. */
 double validation_predicted(const struct validation *validation, size_t row, size_t column);
 /* The error of a row in a measured column; NaN if either number is missing. */

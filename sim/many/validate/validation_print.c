@@ -268,6 +268,23 @@ void validation_print_markdown(const struct validation *validation, FILE *out)
     }
 }
 
+/* Why the row could not be simulated, as errors of a command are told. */
+static json_t *failure_json(const struct outcome *outcome)
+{
+    struct error err = {0};
+    json_t *all, *errors;
+
+    for (int i = 0; i < outcome->nmessages; i++)
+        error_add(&err, outcome->messages[i].code,
+                  (struct loc){outcome->messages[i].file, outcome->messages[i].line, outcome->messages[i].column}, "%s",
+                  outcome->messages[i].text);
+    all = errors_json(&err);
+    errors = json_incref(json_object_get(all, "errors"));
+    json_decref(all);
+    error_release(&err);
+    return errors;
+}
+
 static json_t *row_json(const struct validation *validation, size_t row)
 {
     const struct paper *paper = validation->paper;
@@ -289,6 +306,8 @@ static json_t *row_json(const struct validation *validation, size_t row)
     }
     for (size_t i = 0; outcome->simulated && metric_at(i); i++)
         json_put(predicted, metric_at(i)->name, json_finite(metric_value(&outcome->metrics, metric_at(i))));
+    if (!outcome->simulated)
+        json_put(json, "errors", failure_json(outcome));
     json_put(json, "measured", measured);
     json_put(json, "predicted", predicted);
     json_put(json, "breakdown_s", outcome->simulated ? breakdown_json(&outcome->metrics) : json_null());

@@ -268,6 +268,13 @@ static void test_failures(void **state)
     assert_int_equal(err.count, 1);
     assert_int_equal(err.messages[0].loc.line, 3);
     close_to(validation_error(&validation, 0, 2), 0);
+    json_t *json = validation_json(&validation), *rows = json_object_get(json, "rows");
+    json_t *errors = json_object_get(json_array_get(rows, 1), "errors");
+    assert_null(json_object_get(json_array_get(rows, 0), "errors"));
+    assert_int_equal(json_array_size(errors), 1);
+    assert_string_equal(json_string_value(json_object_get(json_array_get(errors, 0), "message")), err.messages[0].text);
+    assert_int_equal(json_integer_value(json_object_get(json_array_get(errors, 0), "line")), 3);
+    json_decref(json);
     error_release(&err);
     release(&paper, &validation);
 }
