@@ -195,7 +195,7 @@ static void print_peak(const struct scenario *scenario, const struct metrics *m,
                     100 * m->peaks[kind].within, 100 * m->peaks[kind].most);
         before = "; ";
     }
-    fputc('\n', out);
+    fputs(m->peaks[0].alike ? "\n" : "; no published peak is alike\n", out);
     if (!isnan(m->fits))
         fprintf(out, "  %-24s with a probability of %s%.0f %%, in %s\n", "fits", m->fits > 0.995 ? "more than " : "",
                 m->fits > 0.995 ? 99 : 100 * m->fits,

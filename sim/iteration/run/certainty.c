@@ -101,7 +101,7 @@ static double exposed_share(const struct metrics *metrics)
 
 struct likeness likeness_of(const struct scenario *scenario, const struct metrics *metrics)
 {
-    static const char *const dispatches[] = ENUM_NAMES(TOKEN_DISPATCHERS);
+    static const char *const dispatches[] = ENUM_NAMES(TOKEN_DISPATCHERS), *const optimizer_names[] = ENUM_NAMES(OPTIMIZERS);
     const struct kernel_costs *costs = scenario_first_costs(scenario);
     bool timed = model_is_timed(&scenario->model);
     const struct software_names *names = &scenario->software.names;
@@ -137,6 +137,7 @@ struct likeness likeness_of(const struct scenario *scenario, const struct metric
              timed ? "given" : dtype_names[precision_products(&scenario->memory.precision)]);
     snprintf(likeness.adapters, sizeof likeness.adapters, "%s",
              !lora ? "" : lora->weights == LORA_WEIGHTS_NF4 ? "nf4" : "lora");
+    snprintf(likeness.states, sizeof likeness.states, "%s", optimizer_names[scenario->memory.precision.optimizer]);
     snprintf(likeness.optimizer, sizeof likeness.optimizer, "%s",
              scenario->memory.precision.optimizer == OPTIMIZER_MUON ? "muon" : "");
     return likeness;
@@ -355,12 +356,13 @@ void certainty_spread(struct metrics *metrics)
 void certainty_memory(struct metrics *metrics, const struct scenario *scenario)
 {
     struct arena arena = {0};
+    struct likeness likeness = likeness_of(scenario, metrics);
     bool runs = !certainty_attention(&arena, scenario);
 
     arena_release(&arena);
     if (model_is_timed(&scenario->model) || !runs)
         return;
     for (enum peak_kind kind = 0; kind < PEAK_KIND_COUNT; kind++)
-        metrics->peaks[kind] = evidence_expect_peak(scenario->evidence, kind, NULL);
-    metrics->fits = evidence_fits(scenario->evidence, metrics->peak_memory, metrics->peak_room);
+        metrics->peaks[kind] = evidence_expect_peak(scenario->evidence, kind, &likeness, NULL);
+    metrics->fits = evidence_fits(scenario->evidence, &likeness, metrics->peak_memory, metrics->peak_room);
 }

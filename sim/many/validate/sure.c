@@ -132,7 +132,8 @@ void validation_print_memory_errors(const struct validation *validation, FILE *o
 
             if (isnan(error))
                 continue;
-            evidence_print_peak(out, paper->name, paper->rows[row].id, kind, error);
+            evidence_print_peak(out, paper->name, paper->rows[row].id, kind, error,
+                                &validation->plain->outcomes[row].likeness);
             fputc('\n', out);
         }
 }
