@@ -76,12 +76,12 @@ const struct table gpu_power_table = {TABLE("power", "power by what a GPU does",
 /* A file with a base says what differs, and reads as if it held the rest too. */
 static bool has_base(const struct node *sheet)
 {
-    return node_get(sheet, "gpu") != NULL;
+    return node_get(sheet, "name") != NULL;
 }
 
 #define REQUIRED .required = true, .dispensable = has_base
 static const struct field gpu_fields[] = {
-    {.key = "gpu", AT(gpu, base), .kind = FIELD_STRING,
+    {.key = "name", AT(gpu, base), .kind = FIELD_STRING,
      .brief = "a name of platforms/gpus/ or a path: the other keys replace values of that data sheet, and its measured "
               "kernels are scaled by what differs; its power counts only where nothing that they depend on differs"},
     {KEY(gpu, title), .kind = FIELD_STRING, .brief = "the product's full name"},
@@ -120,6 +120,8 @@ static const struct field gpu_spec_fields[] = {
      .brief = "instead of the data sheet's; measured kernels are scaled by it where they wait for memory"},
     {KEY(gpu_spec, peak), .kind = FIELD_OPTIONAL, .table = &changed_rates_table,
      .brief = "instead of the data sheet's; measured GEMMs and attention are scaled by it"},
+    {KEY(gpu_spec, matmul_efficiency), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1e-6, .max = 1,
+     .brief = "share of the peak that large GEMMs achieve, instead of the data sheet's; measured GEMMs are scaled by it"},
     {KEY(gpu_spec, multiprocessors), .kind = FIELD_INT, .min = 1, .max = 100000,
      .brief = "instead of the data sheet's: tiles of GEMMs run on this number; 'peak' is changed by itself"},
 };
@@ -151,19 +153,19 @@ static const struct gpu_ratios *ratios_of(struct arena *arena, const struct gpu 
 
 static const struct data_kind gpu_files = {"platforms/gpus", "GPU", NULL};
 
-/* Reads a file whose `gpu` names another: that GPU's keys, replaced by its own. */
+/* Reads a file whose `name` is another's: that GPU's keys, replaced by its own. */
 static int load_based(struct arena *arena, const struct node *root, struct gpu *gpu, struct error *err)
 {
-    const struct node *name = node_get(root, "gpu"), *base;
+    const struct node *name = node_get(root, "name"), *base;
     const char *path = name->kind == NODE_SCALAR ? data_resolve(arena, &gpu_files, name->text, name->loc, err) : NULL;
     struct gpu sheet;
 
     if (name->kind != NODE_SCALAR)
-        return error_add(err, EXIT_INPUT, name->loc, "gpu: expected a name of platforms/gpus/ or a path");
+        return error_add(err, EXIT_INPUT, name->loc, "gpu: name: expected a name of platforms/gpus/ or a path");
     if (!path || conf_shared(arena, path, &base, err))
         return -1;
     if (has_base(base))
-        return error_add(err, EXIT_INPUT, name->loc, "gpu: '%s' is itself based on another GPU; expected that one",
+        return error_add(err, EXIT_INPUT, name->loc, "gpu: name: '%s' is itself based on another GPU; expected that one",
                          name->text);
     if (field_load(arena, &gpu_table, path, &sheet, err) ||
         field_parse(arena, &gpu_table, node_merge(arena, base, root), gpu, err))
@@ -204,9 +206,10 @@ void gpu_change(struct arena *arena, const struct gpu_spec *spec, struct gpu *gp
     struct gpu_ratios *changed;
 
     replace(&gpu->memory, spec->memory);
-    if (isnan(spec->memory_bandwidth) && !spec->peak && !spec->multiprocessors)
+    if (isnan(spec->memory_bandwidth) && isnan(spec->matmul_efficiency) && !spec->peak && !spec->multiprocessors)
         return;
     replace(&gpu->memory_bandwidth, spec->memory_bandwidth);
+    replace(&gpu->matmul_efficiency, spec->matmul_efficiency);
     for (size_t i = 0; spec->peak && i < COUNT(changed_rates_fields); i++) {
         size_t at = changed_rates_fields[i].offset;
 

@@ -63,6 +63,7 @@ struct gpu_spec {
     const char *name;                /* platforms/gpus/NAME.yaml, or a path */
     double memory;                   /* B; NaN: the data sheet's */
     double memory_bandwidth;         /* B/s; NaN: the data sheet's */
+    double matmul_efficiency;        /* NaN: the data sheet's */
     struct gpu_rates *peak;          /* NULL, or rates; a rate that is NaN is the data sheet's */
     int multiprocessors;             /* 0: the data sheet's */
 };

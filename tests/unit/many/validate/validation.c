@@ -250,6 +250,28 @@ static void test_json(void **state)
     release(&paper, &validation);
 }
 
+/* Bytes with a unit and without one are the same; other numbers have none. */
+static void test_bytes(void **state)
+{
+    static const char sizes[] = "source: sizes\n"
+                                "columns: [id, strategy.pipeline, measured.peak_memory_bytes]\n"
+                                "rows: [[a, 1, 4 GB], [b, 1, 4000000000], [c, 1, 4e9], [d, 1, 2 GiB]]\n";
+    static const char odd[] = "source: sizes\ncolumns: [id, measured.peak_memory_bytes]\nrows: [[a, 4 s]]\n";
+    struct validation validation;
+    struct paper paper;
+    struct error err = {0};
+
+    (void)state;
+    run(&paper, &validation, sizes, NULL);
+    for (size_t row = 0; row < 3; row++)
+        close_to(paper.rows[row].measured[2], 4e9);
+    close_to(paper.rows[3].measured[2], 2147483648.0);
+    release(&paper, &validation);
+    assert_int_equal(load(&paper, odd, &err), -1);
+    error_release(&err);
+    paper_release(&paper);
+}
+
 /* What does not run is counted; the others are there. */
 static void test_failures(void **state)
 {
@@ -283,7 +305,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_errors),    cmocka_unit_test(test_summary),  cmocka_unit_test(test_rank),
-        cmocka_unit_test(test_ratio),
+        cmocka_unit_test(test_ratio),     cmocka_unit_test(test_bytes),
         cmocka_unit_test(test_selection), cmocka_unit_test(test_failures),
         cmocka_unit_test(test_json),      cmocka_unit_test(test_largest),
     };
