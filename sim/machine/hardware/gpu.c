@@ -95,6 +95,8 @@ static const struct field gpu_fields[] = {
      .brief = "peak rates of dense GEMMs, from the data sheet"},
     {KEY(gpu, matmul_efficiency), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, REQUIRED, .min = 1e-6,
      .max = 1, .brief = "share of the peak that large GEMMs achieve; measured: 0.72 to 0.81"},
+    {KEY(gpu, attention_efficiency), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1e-6, .max = 1,
+     .brief = "share of the peak that fused attention achieves; left out: as large GEMMs"},
     {KEY(gpu, launch_overhead), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, REQUIRED,
      .brief = "time of each kernel in addition to its work: start, ramp and tail; about 3 us"},
     {KEY(gpu, compute_capability), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 0, .max = 100, .fallback = "0",

@@ -37,6 +37,7 @@ struct gpu {
         double fp32, tf32, fp16, bf16, fp8, nvfp4; /* FLOP/s of dense products, on tensor cores if any; 0: none */
     } peak;
     double matmul_efficiency;        /* achievable share of the peak for large matrix products */
+    double attention_efficiency;     /* share of the peak that fused attention achieves; NaN: as products */
     double launch_overhead;          /* s per kernel */
     double compute_capability;       /* of NVIDIA's GPUs, 8.6: which programs the chip can run; 0: not known, or not theirs */
     int multiprocessors;             /* 0: not known */
