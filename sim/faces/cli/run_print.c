@@ -68,6 +68,7 @@ static void print_breakdown(const struct metrics *m, FILE *out)
     part(m, "exposed offload", m->seconds[ACCOUNT_EXPOSED_OFFLOAD], false, out);
     part(m, "bubble", m->seconds[ACCOUNT_BUBBLE], true, out);
     part(m, "  of which imbalance", m->imbalance, false, out);
+    part(m, "  of which reading samples", m->reading, false, out);
     part(m, "  of which slow replicas", m->replica_wait, false, out);
     part(m, "of all, jitter adds", m->jitter, false, out);
 }

@@ -65,6 +65,8 @@ static const struct metric named[] = {
            "the longest from a rank's first work to the end of its last; null: asynchronous"),
     METRIC("span_utilization", span_utilization, 1, METRIC_SHARE,
            "compute over rank_span_s"),
+    METRIC("reading_s", reading, 1, METRIC_TIME,
+           "of breakdown_s.bubble: the wait for the samples of an update (data.read), which no timeline has"),
     METRIC("replica_wait_s", replica_wait, 1, METRIC_TIME,
            "of breakdown_s.bubble: waits of ranks for the kernels of slower replicas, with which they exchange something"),
     METRIC("exposed_communication_s", exposed_communication, 1, METRIC_TIME,

@@ -57,6 +57,7 @@ struct metrics {
     double peak_allocated;           /* and without fragmentation: what it gave out (max_memory_allocated) */
     int peak_rank;
     double seconds[ACCOUNT_KIND_COUNT];  /* mean; they add up to the iteration time */
+    double reading;                  /* s of bubble: waits for the samples of an update (data.read), which no timeline has */
     double replica_wait;             /* s of bubble, mean: waits for kernels of slower replicas (account_awaits_replica) */
     double imbalance;                /* s of bubble, less the bubble with mean stage times (WHAT_IF_BALANCED); it can be
                                       * negative; NaN: not asked for (simulate_options.causes) */
