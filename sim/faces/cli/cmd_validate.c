@@ -216,6 +216,7 @@ const struct command cmd_validate = {
                "  -j N                rows simulated at once; left out: one a processor\n"
                "  --summary           a table's errors alone, not its rows; of several tables also the errors by software and by\n"
                "                      profile, and how many rows have an expected error, and are within it\n"
+               "                      Without it, rows that differ in micro-batches alone also give the time of each, and the rest\n"
                "  --strict            exit with 3 where a bar is missed that a file sets itself\n"
                "  --json              every row with all its metrics, or with the errors why it failed\n"
                "  --markdown          a table's errors as lines of a document, such as scenarios/paper/README.md\n"

@@ -20,7 +20,7 @@ double validation_time_error(const struct validation *validation, size_t row)
 {
     const struct paper *paper = validation->paper;
 
-    for (size_t i = validation->first; validation->outcomes[row].measurable && i < paper->ncolumns; i++)
+    for (size_t i = validation->first; i < paper->ncolumns; i++)
         if (is_time(&paper->columns[i]) && !isnan(validation_error(validation, row, i)))
             return validation_error(validation, row, i);
     return NAN;
@@ -28,7 +28,7 @@ double validation_time_error(const struct validation *validation, size_t row)
 
 double validation_evidence(const struct validation *validation, size_t row)
 {
-    return validation_time_error(validation->plain, row);
+    return validation->plain->outcomes[row].measurable ? validation_time_error(validation->plain, row) : NAN;
 }
 
 /* The number of the row's plain scenario, from 1 on: the number of the first row with an equal one. */

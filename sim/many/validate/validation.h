@@ -21,6 +21,8 @@ struct outcome {
     double unsure;                   /* certainty_unsure; of a `measurable` row */
     double sheet;                    /* how many times as long it takes on kernels of the data sheet; NaN: not asked, or it takes these */
     char asked[DIGEST_HEX];          /* a digest of the resolved scenario without its name */
+    char asked_but_batches[DIGEST_HEX];      /* and without its samples and its micro-batches: */
+    int micro_batches;               /* of a replica */
     bool unread;                     /* the row is not simulated, for the system did not let a file be read */
     int nmessages;
     struct { enum exit_code code; int line, column; char file[256], text[400]; } messages[4];
@@ -101,10 +103,17 @@ void validation_print_markdown(const struct validation *validation, FILE *out);
 void validation_print_largest(const size_t largest[2], FILE *out);
 json_t *validation_json(const struct validation *validation);
 
-/* The error of the time behind the first number that a row has of it, as the validation asks it; NaN: there is none that
- * says something about other predictions. */
+/* The error of the time behind the first number that a row has of it, as the validation asks it; NaN: there is none. */
 double validation_time_error(const struct validation *validation, size_t row);
-/* How sure predictions are (sure.c). The same of the row asked plainly. */
+/* Straight lines through the times of rows that differ in the number of micro-batches alone, least squares (slopes.c): s of each
+ * micro-batch, and s of a step besides them. */
+struct line { double each, constant; };
+struct slope { size_t first, last, rows; struct line measured, predicted; };
+/* Of the rows that are so and of which `first` is the first; false: it is not, or no two have different numbers. */
+bool validation_slope(const struct validation *validation, size_t first, struct slope *slope);
+/* Prints a line for each such set of rows. */
+void validation_print_slopes(const struct validation *validation, FILE *out);
+/* How sure predictions are (sure.c). The same of the row asked plainly; NaN also where it says nothing about others. */
 double validation_evidence(const struct validation *validation, size_t row);
 /* Prints the rows of scenarios/paper/errors.tsv that the table makes, or with NULL the heading. -1: a first error is of no
  * row that was printed, of those that were selected. */

@@ -163,6 +163,8 @@ void validation_print(const struct validation *validation, bool brief, FILE *out
             print_summary(validation, paper->columns[c].name, &validation->summaries[c], out);
     print_plain(validation->plain, out);
     print_summary(validation, "relative to other rows", &validation->relative, out);
+    if (!brief)
+        validation_print_slopes(validation, out);
     if (validation->memory[0][1] + validation->memory[1][0] + validation->memory[1][1])
         fprintf(out, "memory: %zu rows fitted, %zu of them are predicted to; %zu did not, %zu of them are "
                 "predicted not to\n", validation->memory[0][0] + validation->memory[0][1], validation->memory[0][0],
