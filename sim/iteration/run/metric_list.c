@@ -105,6 +105,8 @@ static const struct metric named[] = {
     METRIC("energy_j", energy, 1, METRIC_TIME,
            "of an iteration: all GPUs by what they do, and their nodes, times train.energy.pue; null: the GPU's file has no "
            "power, nor has train.energy"),
+    METRIC("energy_error_share", energy_error, 1, METRIC_SHARE,
+           "of energy_j, where it stands on the board's power alone; null: on measured nodes, or there is none"),
 };
 
 const struct metric *metric_at(size_t index)

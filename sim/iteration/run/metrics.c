@@ -268,7 +268,7 @@ double metrics_iteration_time(const struct workload *workload, const struct time
     .imbalance = NAN, .jitter = NAN, .iteration_time_p10 = NAN, .iteration_time_p90 = NAN, .lockstep = NAN, .stated_error = NAN, \
     .expected_error = NAN, .expected_longer = NAN, .expected_ratio = NAN, .expected_ratio_most = NAN, \
     .anchored = {NAN, NAN, {NAN, NAN, NAN}, NAN}, .peaks = {{NAN, NAN}, {NAN, NAN}, {NAN, NAN}}, .fits = NAN, \
-    .power = NAN, .energy = NAN
+    .power = NAN, .energy = NAN, .energy_error = NAN
 
 /* The window and the account of its seconds, by rank. In the wait for samples no rank computes. */
 static void read_seconds(struct metrics *metrics, const struct workload *workload, const struct timeline *timeline)
@@ -333,6 +333,7 @@ static void count_energy(struct metrics *m, const struct scenario *scenario)
                                        m->ranks[r].exposed_communication / m->iteration_time};
     m->power = ranks ? energy_ranks_power(scenario, ranks, m->nranks) :
                energy_power(scenario, scenario_gpus(scenario), energy_nodes(scenario), mean);
+    m->energy_error = energy_error(scenario);
     m->energy = m->power * m->iteration_time * energy_pue(scenario);
     free(ranks);
 }

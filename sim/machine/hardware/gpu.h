@@ -49,6 +49,8 @@ struct gpu {
         double compute;
         double communication;        /* and it does not compute meanwhile */
     } *power;                        /* NULL: nothing is published */
+    double board_power;              /* W, the most that the board takes; NaN: not known */
+    double power_error;              /* the share of `power` that it may be off, as it stands on the board's; 0: it does not; not a key */
     const struct gpu_ratios *changed;    /* NULL: kernels run as on the GPU of the file, or of its base */
 };
 extern const struct table gpu_table;
