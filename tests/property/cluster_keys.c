@@ -13,6 +13,8 @@ static const char *const bases[] = {
     "100 GB/s}}\nbatch: {global: 16, micro: 1}\nstrategy: {tensor: 4}\n",
     MODEL "cluster: {platform: dgx-2, nodes: 1, gpus_per_node: 4}\nbatch: {global: 8, micro: 1}\n"
     "memory: {offload: [optimizer, weights]}\nstrategy: {zero: 1}\n",
+    MODEL "cluster: {platform: dgx-h100, nodes: 2, network: {name: ethernet-25g, bandwidth: 200 Gb/s}}\n"
+    "batch: {global: 16, micro: 1}\n",
     MODEL "cluster: {platform: l40s-pcie, nodes: 2}\nbatch: {global: 16, micro: 1}\n",
     MODEL "cluster: {gpus_per_node: 4, gpu: a100-80gb, nodes: 2, inside: {bandwidth: 200 GB/s, latency: 1 us}, "
     "network: {bandwidth: 25 GB/s, latency: 2 us, nics: 2}}\nbatch: {global: 8, micro: 1}\n",

@@ -162,11 +162,35 @@ static void test_allocator(void **state)
     simulated_release(&simulated);
 }
 
+/* After an update weights are cast that it changed: with adapters none of the frozen ones. */
+static void test_frozen_casts(void **state)
+{
+    static const char *const formats[] = {"mixed-fp8", "mixed-fp8-block", "mixed-mxfp8", "mixed-nvfp4"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(formats); i++)
+        for (int lora = 0; lora < 2; lora++) {
+            double update[2];
+
+            for (int kept = 0; kept < 2; kept++) {
+                struct simulated simulated;
+
+                run_text(&simulated, "model: {preset: llama2-7b}\ncluster: {platform: dgx-b200, nodes: 1}\nbatch: {global: 8, micro: 1}\n"
+                         "memory: {precision: %s, fp8_weights: %s%s, enforce: false}\nsimulation: {engine: fast}\n", formats[i],
+                         kept ? "kept" : "cast", lora ? ", lora: {rank: 16, targets: [qkv, projection]}" : "");
+                update[kept] = simulated.run.metrics.seconds[ACCOUNT_UPDATE];
+                simulated_release(&simulated);
+            }
+            if (lora ? update[1] > 1.5 * update[0] : update[1] < 1.01 * update[0])
+                fail_msg("%s, %s: %g s with casts, %g s without", formats[i], lora ? "adapters" : "all weights", update[1], update[0]);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_states), cmocka_unit_test(test_fp8_weights),     cmocka_unit_test(test_loss),
-        cmocka_unit_test(test_allocator), cmocka_unit_test(test_gathered_inputs),
+        cmocka_unit_test(test_allocator), cmocka_unit_test(test_gathered_inputs), cmocka_unit_test(test_frozen_casts),
     };
 
     return cmocka_run_group_tests_name("memory_formats", tests, NULL, NULL);

@@ -89,9 +89,9 @@ static void test_achieved_rates(void **state)
         double share = gpu.matmul_efficiency / base.matmul_efficiency;
         double file = time_on(arena_printf(&arena, "{platform: dgx-h100, nodes: 1, gpu: %s}", names[i]), NULL);
         double said = time_on(arena_printf(&arena, "{platform: dgx-h100, nodes: 1, gpu: {name: %s, memory_bandwidth: "
-            "%.17g B/s, multiprocessors: %d, peak: {fp32: %.17g FLOP/s, fp16: %.17g FLOP/s, bf16: %.17g FLOP/s}}}",
-            gpu.base, gpu.memory_bandwidth * gpu.memory_efficiency / base.memory_efficiency, gpu.multiprocessors,
-            gpu.peak.fp32 * share, gpu.peak.fp16 * share, gpu.peak.bf16 * share), NULL);
+            "%.17g B/s, multiprocessors: %d, matmul_efficiency: %.17g, peak: {fp32: %.17g FLOP/s, fp16: %.17g FLOP/s, "
+            "bf16: %.17g FLOP/s}}}", gpu.base, gpu.memory_bandwidth * gpu.memory_efficiency / base.memory_efficiency,
+            gpu.multiprocessors, gpu.matmul_efficiency, gpu.peak.fp32, gpu.peak.fp16, gpu.peak.bf16), NULL);
         assert_true(fabs(file / said - 1) < 1e-9);
         count += share != 1;
     }
@@ -150,6 +150,39 @@ static void test_shares(void **state)
     }
 }
 
+/* Sockets: threads of a GPU's process carry at most their number times the rate of one. With one GPU a node a ring of t threads
+ * of rate r has the time of a NIC that gives t x r to payload; only the product counts; a rate above the NIC's counts for
+ * nothing. */
+static void test_sockets(void **state)
+{
+    uint64_t seed = 62;
+
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        int threads = 1 + random_below(&seed, 8);
+        double bandwidth = 1 + random_below(&seed, 50), rate = (1 + random_below(&seed, 90)) / 16.0, shared;
+        char text[4][400];
+        double times[4];
+        static const char *const form = "{platform: hgx-h100-4, nodes: 4, gpus_per_node: 1, communication: nccl-socket, "
+                                        "network: {bandwidth: %.17g GB/s, nics: 1, share: %.17g%s}}";
+
+        shared = fmin(0.5, threads * rate / bandwidth);
+        snprintf(text[0], sizeof text[0], form, bandwidth, shared, "");
+        snprintf(text[1], sizeof text[1], form, bandwidth, 0.5, "");
+        for (int k = 0; k < 2; k++) {
+            char sockets[80];
+
+            snprintf(sockets, sizeof sockets, ", threads: %d, thread_rate: %.17g GB/s", k ? 1 : threads, k ? threads * rate : rate);
+            snprintf(text[2 + k], sizeof text[2 + k], form, bandwidth, 0.5, sockets);
+        }
+        for (int k = 0; k < 4; k++)
+            times[k] = time_on(text[k], NULL);
+        if (!(fabs(times[2] / times[0] - 1) < 1e-9) || times[2] != times[3] || (shared == 0.5) != (times[2] == times[1]))
+            fail_msg("%d threads of %g GB/s on %g GB/s: %g s; a NIC of that rate: %g s", threads, rate, bandwidth, times[2],
+                     times[0]);
+    }
+}
+
 static void expect_refused(const char *cluster, const char *message)
 {
     struct scenario scenario;
@@ -170,6 +203,8 @@ static void test_refused(void **state)
     expect_refused("{platform: dgx-h100, network: efq}", "unknown network 'efq'; did you mean 'efa'?");
     expect_refused("{platform: ideal, gpu: h100-80gb, network: efa}", "the ideal cluster's takes no time");
     expect_refused("{platform: dgx-h100, network: {name: efa, share: 2}}", "share");
+    expect_refused("{platform: dgx-h100, nodes: 2, network: {threads: 2}}", "no thread is in the way");
+    expect_refused("{platform: dgx-h100, nodes: 2, communication: none, network: {thread_rate: 1 MB/s}}", "only a communication");
 }
 
 int main(void)
@@ -177,7 +212,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_file_runs), cmocka_unit_test(test_based_gpus),
         cmocka_unit_test(test_achieved_rates),  cmocka_unit_test(test_networks),
-        cmocka_unit_test(test_shares),          cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_shares),          cmocka_unit_test(test_sockets),
+        cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -287,7 +287,7 @@ static void peaks(void **state)
         for (size_t i = 0; i < evidence.peaks.count; i++) {
             const struct evidence_peak *first = &evidence.peaks.items[i];
             const struct evidence_without without = {.table = first->table};
-            struct peak_expectation expected = evidence_expect_peak(&evidence, kind, &without);
+            struct peak_expectation expected = evidence_expect_peak(&evidence, kind, first->likeness, &without);
             double sums[2] = {0};
             bool seen = first->kind != kind;
 

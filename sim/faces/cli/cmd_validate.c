@@ -163,7 +163,7 @@ static int validate_main(const struct command *command, int argc, char **argv)
     struct papers papers = {0};
     struct error err = {0};
     struct validation_options options = {0};
-    bool missed = false;
+    bool missed = false, ran;
     int code = arguments_parse(command, argc, argv, 1, COUNT(arguments.positional), &arguments);
 
     if (code == ARGS_DONE)
@@ -189,10 +189,10 @@ static int validate_main(const struct command *command, int argc, char **argv)
     options.nsets = arguments.nsets;
     papers.papers = xcalloc((size_t)arguments.npositional, sizeof *papers.papers);
     papers.validations = xcalloc((size_t)arguments.npositional, sizeof *papers.validations);
-    if (!run_papers(&papers, &arguments, &options, &err))
-        for (size_t i = 0; arguments.values[OPT_STRICT] && i < papers.count; i++)
-            missed |= !held(&papers.validations[i]);
-    code = report_as(&err, arguments.values[OPT_JSON]);
+    ran = !run_papers(&papers, &arguments, &options, &err);
+    for (size_t i = 0; ran && arguments.values[OPT_STRICT] && i < papers.count; i++)
+        missed |= !held(&papers.validations[i]);
+    code = report_as(&err, arguments.values[OPT_JSON] && !ran);      /* a failed row has its errors in the document */
     for (size_t i = 0; i < papers.count; i++) {
         validation_release(&papers.validations[i]);
         paper_release(&papers.papers[i]);
@@ -215,9 +215,10 @@ const struct command cmd_validate = {
                "  --set PATH=VALUE    change every row; may be repeated\n"
                "  -j N                rows simulated at once; left out: one a processor\n"
                "  --summary           a table's errors alone, not its rows; of several tables also the errors by software and by\n"
-               "                      profile, and how many rows are within the error that is expected of them\n"
+               "                      profile, and how many rows have an expected error, and are within it\n"
+               "                      Without it, rows that differ in micro-batches alone also give the time of each, and the rest\n"
                "  --strict            exit with 3 where a bar is missed that a file sets itself\n"
-               "  --json              every row with all its metrics\n"
+               "  --json              every row with all its metrics, or with the errors why it failed\n"
                "  --markdown          a table's errors as lines of a document, such as scenarios/paper/README.md\n"
                "  --errors            prints scenarios/paper/errors.tsv: each row's error, and the properties by which\n"
                "                      other work is like it; 'dtsim run' derives its expected error from that file. Joins\n"

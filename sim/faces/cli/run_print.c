@@ -68,6 +68,7 @@ static void print_breakdown(const struct metrics *m, FILE *out)
     part(m, "exposed offload", m->seconds[ACCOUNT_EXPOSED_OFFLOAD], false, out);
     part(m, "bubble", m->seconds[ACCOUNT_BUBBLE], true, out);
     part(m, "  of which imbalance", m->imbalance, false, out);
+    part(m, "  of which reading samples", m->reading, false, out);
     part(m, "  of which slow replicas", m->replica_wait, false, out);
     part(m, "of all, jitter adds", m->jitter, false, out);
 }
@@ -195,7 +196,7 @@ static void print_peak(const struct scenario *scenario, const struct metrics *m,
                     100 * m->peaks[kind].within, 100 * m->peaks[kind].most);
         before = "; ";
     }
-    fputc('\n', out);
+    fputs(m->peaks[0].alike ? "\n" : "; no published peak is alike\n", out);
     if (!isnan(m->fits))
         fprintf(out, "  %-24s with a probability of %s%.0f %%, in %s\n", "fits", m->fits > 0.995 ? "more than " : "",
                 m->fits > 0.995 ? 99 : 100 * m->fits,
@@ -243,7 +244,7 @@ static void print_expected_error(const struct run *run, FILE *out)
     struct arena arena = {0};
     const struct scenario *scenario = run->workload->scenario;
     const char *unlike = certainty_unlike(&arena, scenario, m);
-    const char *sheets = certainty_sheets(&arena, scenario, m);
+    const char *sheets = certainty_sheets(&arena, scenario, m), *links = certainty_links(&arena, scenario);
     struct expectation expectation = certainty_expect(scenario, m);
     char within[32], most[32];
 
@@ -259,6 +260,11 @@ static void print_expected_error(const struct run *run, FILE *out)
         fprintf(out, "  %-24s ", "");
         text_write(TEXT_LINE, sheets, out);
         fputs("; the error is the one that times from data sheets had\n", out);
+    }
+    if (!unlike && links) {
+        fprintf(out, "  %-24s ", "");
+        text_write(TEXT_LINE, links, out);
+        fputs("; exposed communication makes the error larger\n", out);
     }
     if (!unlike && expectation.alike == 0) {
         fprintf(out, "  %-24s no published run is alike; ", "");

@@ -2,6 +2,7 @@
 
 #include "base/base.h"
 #include "base/cache.h"
+#include "files/json.h"
 #include "process/pool.h"
 #include "report/outcome.h"
 #include "run/run.h"

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "evidence/anchor.h"
 #include "evidence/evidence.h"
 #include "hardware/cluster.h"
 #include "hardware/gpu.h"
@@ -13,6 +12,15 @@
 #include "layout/layout.h"
 #include "model/model.h"
 #include "scenario/scenario.h"
+
+/* How far off the time of a transfer is on a link whose rates are estimates, or that is unlike all of published runs: of the
+ * collectives on such links that are published (EFA, RoCE, Slingshot: scenarios/paper/collectives) 6 of 10 are within this,
+ * and all within twice as much. */
+static const double LINK_UNSURE = 0.35;
+
+/* How many times longer attention may take whose fused kernels do not run on the GPU: they are 2 to 4 times as fast as
+ * attention that is written out (Dao et al. 2022, "FlashAttention", arXiv 2205.14135). */
+static const double ATTENTION_UNSURE = 2;
 
 /* Share by which NICs may differ and count as the same: the evidence has whole Mb/s. */
 static const double NIC_ROUNDED = 1e-3;
@@ -57,22 +65,16 @@ static double slowest_nic(const struct scenario *scenario)
 }
 
 /* What kernel times of a kind of GPU stand on. */
-enum basis { ON_PROFILE, ON_SCALED, ON_CHANGED, ON_SHEET, MOSTLY_ON_SHEET };
+enum basis { ON_PROFILE, ON_SCALED, ON_SHEET, MOSTLY_ON_SHEET };
 static enum basis basis_of_kind(const struct scenario *scenario, int kind_of_node, const struct metrics *metrics)
 {
     const struct kernel_costs *costs = &scenario->kernels[kind_of_node];
-    const struct gpu_spec *spec = cluster_gpu_spec(&scenario->cluster, cluster_kind_gpu(&scenario->cluster, kind_of_node));
-    struct arena arena = {0};
     double sheet = 0, all = 0;
 
     if (costs->model.source == COST_ROOFLINE)
         return ON_SHEET;
-    if (costs->model.profile && costs->model.profile->changed) {
-        bool scaled = !*gpu_changes(&arena, spec);
-
-        arena_release(&arena);
-        return scaled ? ON_SCALED : ON_CHANGED;
-    }
+    if (costs->model.profile && costs->model.profile->changed)
+        return ON_SCALED;
     for (enum kernel_kind kind = 0; metrics && kind < KERNEL_KIND_COUNT; kind++)
         for (enum cost_basis basis = 0; basis < BASIS_COUNT; basis++) {
             all += metrics->bases.seconds[kind][basis];
@@ -92,9 +94,14 @@ static bool on_sheets(const struct scenario *scenario, const struct metrics *met
     return sheets;
 }
 
+static double exposed_share(const struct metrics *metrics)
+{
+    return metrics->iteration_time > 0 ? metrics->exposed_communication / metrics->iteration_time : 0;
+}
+
 struct likeness likeness_of(const struct scenario *scenario, const struct metrics *metrics)
 {
-    static const char *const dispatches[] = ENUM_NAMES(TOKEN_DISPATCHERS);
+    static const char *const dispatches[] = ENUM_NAMES(TOKEN_DISPATCHERS), *const optimizer_names[] = ENUM_NAMES(OPTIMIZERS);
     const struct kernel_costs *costs = scenario_first_costs(scenario);
     bool timed = model_is_timed(&scenario->model);
     const struct software_names *names = &scenario->software.names;
@@ -105,7 +112,7 @@ struct likeness likeness_of(const struct scenario *scenario, const struct metric
     const struct transformer *shape = scenario->model.transformer;
     struct likeness likeness = {
         .gpus = scenario_gpus(scenario), .measured = measured_share(&metrics->bases),
-        .exposed = metrics->iteration_time > 0 ? metrics->exposed_communication / metrics->iteration_time : 0,
+        .exposed = exposed_share(metrics),
     };
 
     if (shape) {
@@ -130,6 +137,7 @@ struct likeness likeness_of(const struct scenario *scenario, const struct metric
              timed ? "given" : dtype_names[precision_products(&scenario->memory.precision)]);
     snprintf(likeness.adapters, sizeof likeness.adapters, "%s",
              !lora ? "" : lora->weights == LORA_WEIGHTS_NF4 ? "nf4" : "lora");
+    snprintf(likeness.states, sizeof likeness.states, "%s", optimizer_names[scenario->memory.precision.optimizer]);
     snprintf(likeness.optimizer, sizeof likeness.optimizer, "%s",
              scenario->memory.precision.optimizer == OPTIMIZER_MUON ? "muon" : "");
     return likeness;
@@ -157,32 +165,21 @@ static double stated_error(const struct metrics *metrics, const struct kernel_co
     return stated ? seconds / metrics->iteration_time : NAN;
 }
 
-/* Why published errors do not tell of the times of its kernels, or NULL. */
-static const char *unlike_costs(struct arena *arena, const struct scenario *scenario, const struct metrics *metrics)
-{
-    if (model_is_timed(&scenario->model))
-        return "its kernel times are given";
-    for (int kind = 0; kind < cluster_kinds(&scenario->cluster); kind++)
-        if (layout_kind_seats(&scenario->layout, kind) > 0 && basis_of_kind(scenario, kind, metrics) == ON_CHANGED)
-            return arena_printf(arena, "the data sheet of %s is changed",
-                                cluster_sheet(&scenario->cluster, cluster_kind_gpu(&scenario->cluster, kind))->title);
-    return NULL;
-}
-
 const char *certainty_sheets(struct arena *arena, const struct scenario *scenario, const struct metrics *metrics)
 {
     for (int kind = 0; !model_is_timed(&scenario->model) && kind < cluster_kinds(&scenario->cluster); kind++) {
-        const char *title = cluster_sheet(&scenario->cluster, cluster_kind_gpu(&scenario->cluster, kind))->title;
+        int gpu = cluster_kind_gpu(&scenario->cluster, kind);
+        const char *title = cluster_sheet(&scenario->cluster, gpu)->title;
+        const char *changes = gpu_changes(arena, cluster_gpu_spec(&scenario->cluster, gpu));
 
         if (layout_kind_seats(&scenario->layout, kind) == 0)
             continue;
         switch (basis_of_kind(scenario, kind, metrics)) {
         case ON_PROFILE:
-        case ON_CHANGED:
             break;
         case ON_SCALED:
-            return arena_printf(arena, "kernels of %s were not measured: those of %s are scaled by the data sheets", title,
-                                scenario->kernels[kind].profile);
+            return arena_printf(arena, "kernels of %s%s%s were not measured: those of %s are scaled by the data sheets", title,
+                                *changes ? " with " : "", changes, scenario->kernels[kind].profile);
         case ON_SHEET:
             return arena_printf(arena, "its kernel times come from the data sheet of %s, not from measured kernels", title);
         case MOSTLY_ON_SHEET:
@@ -211,8 +208,7 @@ const char *certainty_attention(struct arena *arena, const struct scenario *scen
     return NULL;
 }
 
-/* A property of its network that no published run's network has, or NULL. */
-static const char *unlike_network(struct arena *arena, const struct scenario *scenario)
+const char *certainty_links(struct arena *arena, const struct scenario *scenario)
 {
     const struct evidence *evidence = scenario->evidence;
     const char *estimates = scenario_gpus(scenario) == 1 ? NULL :
@@ -221,11 +217,9 @@ static const char *unlike_network(struct arena *arena, const struct scenario *sc
     bool slower;
     char own[32], other[32];
 
-    if (scenario->cluster.ideal)
-        return "its network takes no time";
     if (estimates)
         return arena_printf(arena, "rates of its links are estimates (%s)", estimates);
-    if (!evidence || evidence->slowest_nic == 0 || !scenario_spans_nodes(scenario))
+    if (!evidence || evidence->slowest_nic == 0 || scenario->cluster.ideal || !scenario_spans_nodes(scenario))
         return NULL;
     slower = nic < evidence->slowest_nic * (1 - NIC_ROUNDED);
     if (!slower && nic <= evidence->fastest_nic * (1 + NIC_ROUNDED))
@@ -244,13 +238,12 @@ const char *certainty_nearest(struct arena *arena, const struct scenario *scenar
 }
 
 /* certainty_unlike's sentence without the nearest run. */
-static const char *reasons_unlike(struct arena *arena, const struct scenario *scenario, const struct metrics *metrics)
+static const char *reasons_unlike(struct arena *arena, const struct scenario *scenario)
 {
     const char *const reasons[] = {
-        unlike_costs(arena, scenario, metrics),
-        certainty_attention(arena, scenario),
+        model_is_timed(&scenario->model) ? "its kernel times are given" : NULL,
         scenario->costs.speed == 1 ? NULL : arena_printf(arena, "costs.speed is %g", scenario->costs.speed),
-        unlike_network(arena, scenario),
+        scenario->cluster.ideal ? "its network takes no time" : NULL,
         scenario->cluster.gpu_slower && scenario->uneven & UNEVEN_GPUS ?
             scenario->simulation.stragglers.count ? "some of its GPUs are slower (stragglers)" :
                                                     "some of its GPUs are slower (a part's 'slower')" : NULL,
@@ -270,7 +263,7 @@ static const char *reasons_unlike(struct arena *arena, const struct scenario *sc
 /* The nearest published run; there is none where times are given. */
 const char *certainty_unlike(struct arena *arena, const struct scenario *scenario, const struct metrics *metrics)
 {
-    const char *text = reasons_unlike(arena, scenario, metrics), *nearest;
+    const char *text = reasons_unlike(arena, scenario), *nearest;
 
     if (!text || !metrics || model_is_timed(&scenario->model))
         return text;
@@ -278,29 +271,54 @@ const char *certainty_unlike(struct arena *arena, const struct scenario *scenari
     return nearest ? arena_printf(arena, "%s; %s", text, nearest) : text;
 }
 
-static bool is_unlike(const struct scenario *scenario, const struct metrics *metrics)
+static bool is_unlike(const struct scenario *scenario)
 {
     struct arena arena = {0};
-    bool unlike = reasons_unlike(&arena, scenario, metrics) != NULL;
+    bool unlike = reasons_unlike(&arena, scenario) != NULL;
 
     arena_release(&arena);
     return unlike;
 }
 
+double certainty_unsure(const struct scenario *scenario, const struct metrics *metrics)
+{
+    struct arena arena = {0};
+    double attention = 0, all = 0, unsure, exposed = exposed_share(metrics);
+
+    for (int basis = 0; basis < BASIS_COUNT; basis++)
+        for (int kind = 0; kind < KERNEL_KIND_COUNT; kind++) {
+            all += metrics->bases.seconds[kind][basis];
+            attention += kind == KERNEL_ATTENTION ? metrics->bases.seconds[kind][basis] : 0;
+        }
+    unsure = certainty_links(&arena, scenario) ? LINK_UNSURE * exposed : 0;
+    unsure += all > 0 && certainty_attention(&arena, scenario) ? ATTENTION_UNSURE * attention / all : 0;
+    arena_release(&arena);
+    return unsure;
+}
+
 struct expectation certainty_expect(const struct scenario *scenario, const struct metrics *metrics)
 {
     struct likeness likeness = likeness_of(scenario, metrics);
+    struct expectation expectation;
 
-    return is_unlike(scenario, metrics) ? (struct expectation){NAN, NAN, NAN} :
-                                          evidence_expect(scenario->evidence, &likeness, NULL);
+    if (is_unlike(scenario))
+        return (struct expectation){NAN, NAN, NAN};
+    expectation = evidence_expect(scenario->evidence, &likeness, NULL);
+    expectation.error += certainty_unsure(scenario, metrics);
+    return expectation;
 }
 
 struct ratio_expectation certainty_ratio(const struct scenario *scenario, const struct metrics *metrics)
 {
     struct likeness likeness = likeness_of(scenario, metrics);
+    struct ratio_expectation ratio;
+    double unsure;
 
-    return is_unlike(scenario, metrics) ? (struct ratio_expectation){NAN, NAN} :
-                                          evidence_expect_ratio(scenario->evidence, &likeness, NULL);
+    if (is_unlike(scenario))
+        return (struct ratio_expectation){NAN, NAN};
+    ratio = evidence_expect_ratio(scenario->evidence, &likeness, NULL);
+    unsure = certainty_unsure(scenario, metrics);
+    return (struct ratio_expectation){ratio.within + unsure, ratio.most + 2 * unsure};
 }
 
 void certainty_state(struct metrics *metrics, const struct scenario *scenario)
@@ -338,71 +356,13 @@ void certainty_spread(struct metrics *metrics)
 void certainty_memory(struct metrics *metrics, const struct scenario *scenario)
 {
     struct arena arena = {0};
+    struct likeness likeness = likeness_of(scenario, metrics);
     bool runs = !certainty_attention(&arena, scenario);
 
     arena_release(&arena);
     if (model_is_timed(&scenario->model) || !runs)
         return;
     for (enum peak_kind kind = 0; kind < PEAK_KIND_COUNT; kind++)
-        metrics->peaks[kind] = evidence_expect_peak(scenario->evidence, kind, NULL);
-    metrics->fits = evidence_fits(scenario->evidence, metrics->peak_memory, metrics->peak_room);
-}
-
-void certainty_shares(const struct metrics *metrics, double shares[ANCHOR_CLASSES])
-{
-    double kernels = 0, compute = metrics->utilization * metrics->iteration_time;
-
-    for (enum kernel_kind kind = 0; kind < KERNEL_KIND_COUNT; kind++)
-        for (enum cost_basis basis = 0; basis < BASIS_COUNT; basis++)
-            kernels += metrics->bases.seconds[kind][basis];
-    shares[ANCHOR_COMMUNICATION] = metrics->exposed_communication / metrics->iteration_time;
-    shares[ANCHOR_HOST] = kernels > 0 ? fmax(compute - kernels, 0) / metrics->iteration_time : 0;
-    shares[ANCHOR_COMPUTE] = 1 - shares[ANCHOR_COMMUNICATION] - shares[ANCHOR_HOST];
-}
-
-/* Multiplies all times by the factor, and divides all rates. */
-static void scale_times(struct metrics *metrics, double factor)
-{
-    const struct metric *metric;
-
-    for (int kind = 0; kind < ACCOUNT_KIND_COUNT; kind++)
-        metrics->seconds[kind] *= factor;
-    for (size_t i = 0; (metric = metric_at(i)); i++) {
-        double *value = (double *)((char *)metrics + metric->offset);
-        bool is_kind = value >= metrics->seconds && value < metrics->seconds + ACCOUNT_KIND_COUNT;
-
-        if (metric->kind == METRIC_TIME && !is_kind)
-            *value *= factor;
-        if (metric->kind == METRIC_RATE)
-            *value /= factor;
-    }
-    metrics->imbalance *= factor;
-    metrics->jitter *= factor;
-    metrics->extrapolated *= factor;
-    for (enum kernel_kind kind = 0; kind < KERNEL_KIND_COUNT; kind++)
-        for (enum cost_basis basis = 0; basis < BASIS_COUNT; basis++)
-            metrics->bases.seconds[kind][basis] *= factor;
-}
-
-const char *certainty_anchor(struct arena *arena, struct metrics *metrics, const struct scenario *scenario,
-                             const struct anchors *anchors)
-{
-    struct anchor of = {.likeness = likeness_of(scenario, metrics)};
-    const char *why = anchors_refused(arena, anchors, &of);
-    struct correction correction;
-    double time = metrics->iteration_time, spread = lockstep_spread(metrics);
-
-    if (why)
-        return why;
-    certainty_shares(metrics, of.shares);
-    correction = anchors_correct(anchors, &of, certainty_ratio(scenario, metrics));
-    scale_times(metrics, correction.factor);
-    metrics->anchored.used = (double)correction.used;
-    metrics->anchored.factor = correction.factor;
-    for (int class = 0; class < ANCHOR_CLASSES; class++)
-        metrics->anchored.classes[class] = correction.classes[class];
-    metrics->anchored.time = time;
-    metrics->expected_error = fmax(fmax(correction.within, correction.most / 2), spread);
-    metrics->expected_longer = NAN;
-    return NULL;
+        metrics->peaks[kind] = evidence_expect_peak(scenario->evidence, kind, &likeness, NULL);
+    metrics->fits = evidence_fits(scenario->evidence, &likeness, metrics->peak_memory, metrics->peak_room);
 }

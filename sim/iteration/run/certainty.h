@@ -13,15 +13,21 @@ bool likeness_exists(const struct scenario *scenario);
 /* Which published run is nearest, and what differs (evidence_nearest), in the arena; NULL: there is none. */
 const char *certainty_nearest(struct arena *arena, const struct scenario *scenario, const struct metrics *metrics);
 /* "no published run is like this: ..." with all that no published run has, and the nearest one, in the arena; NULL: some
- * may be like it. Of a run that is not simulated `metrics` is NULL; then it does not say what times of kernels stand on. */
+ * may be like it. Of a run that is not simulated `metrics` is NULL; then it does not say which is nearest. */
 const char *certainty_unlike(struct arena *arena, const struct scenario *scenario, const struct metrics *metrics);
 /* "flash-2 attention needs compute capability 8 or more, and NVIDIA V100 has 7", of a GPU on which its fused attention does
  * not run, in the arena; NULL: it runs, or nothing is known against it. */
 const char *certainty_attention(struct arena *arena, const struct scenario *scenario);
+/* Why exposed communication adds to its error ("rates of its links are estimates (...)"), in the arena; NULL: published runs
+ * had such links. */
+const char *certainty_links(struct arena *arena, const struct scenario *scenario);
 /* Why its times are held against what data sheets predict of published runs ("its kernel times come from the data sheet of
  * ..."), in the arena; NULL: they stand on measured kernels. */
 const char *certainty_sheets(struct arena *arena, const struct scenario *scenario, const struct metrics *metrics);
-/* What published runs let expect; NaN where certainty_unlike says why. */
+/* What is added to the error that published runs let expect: exposed communication where links are not known
+ * (certainty_links), attention where its kernels do not run (certainty_attention). A share of the time. */
+double certainty_unsure(const struct scenario *scenario, const struct metrics *metrics);
+/* What published runs let expect, and certainty_unsure; NaN where certainty_unlike says why. */
 struct expectation certainty_expect(const struct scenario *scenario, const struct metrics *metrics);
 /* The same of a ratio to another configuration of its software, model and GPU. */
 struct ratio_expectation certainty_ratio(const struct scenario *scenario, const struct metrics *metrics);

@@ -31,6 +31,20 @@ static double gpu_power(const struct scenario *scenario, int kind, struct occupa
     return power ? power_of(power, occupation) : NAN;
 }
 
+double energy_error(const struct scenario *scenario)
+{
+    double error = NAN;
+
+    for (int kind = 0; kind < cluster_kinds(&scenario->cluster) && !(energy_spec_of(scenario) && energy_spec_of(scenario)->gpu); kind++) {
+        int gpu = cluster_kind_gpu(&scenario->cluster, kind);
+        const struct gpu *sheet = cluster_gpu_name(&scenario->cluster, gpu) ? cluster_sheet(&scenario->cluster, gpu) : NULL;
+
+        if (sheet && sheet->power && sheet->power_error > 0 && layout_kind_seats(&scenario->layout, kind) > 0)
+            error = fmax(error, sheet->power_error);     /* fmax ignores NaN */
+    }
+    return error;
+}
+
 /* W of a node besides its GPUs. */
 static double host_power(const struct scenario *scenario)
 {

@@ -18,4 +18,7 @@ double energy_pue(const struct scenario *scenario);
 /* The nodes on which the scenario runs. */
 int energy_nodes(const struct scenario *scenario);
 
+/* The share that power may be off where it stands on a board's data sheet; NaN: it does not, or is not known. */
+double energy_error(const struct scenario *scenario);
+
 #endif

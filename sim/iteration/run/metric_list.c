@@ -65,6 +65,8 @@ static const struct metric named[] = {
            "the longest from a rank's first work to the end of its last; null: asynchronous"),
     METRIC("span_utilization", span_utilization, 1, METRIC_SHARE,
            "compute over rank_span_s"),
+    METRIC("reading_s", reading, 1, METRIC_TIME,
+           "of breakdown_s.bubble: the wait for the samples of an update (data.read), which no timeline has"),
     METRIC("replica_wait_s", replica_wait, 1, METRIC_TIME,
            "of breakdown_s.bubble: waits of ranks for the kernels of slower replicas, with which they exchange something"),
     METRIC("exposed_communication_s", exposed_communication, 1, METRIC_TIME,
@@ -103,6 +105,8 @@ static const struct metric named[] = {
     METRIC("energy_j", energy, 1, METRIC_TIME,
            "of an iteration: all GPUs by what they do, and their nodes, times train.energy.pue; null: the GPU's file has no "
            "power, nor has train.energy"),
+    METRIC("energy_error_share", energy_error, 1, METRIC_SHARE,
+           "of energy_j, where it stands on the board's power alone; null: on measured nodes, or there is none"),
 };
 
 const struct metric *metric_at(size_t index)

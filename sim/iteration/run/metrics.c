@@ -193,6 +193,21 @@ static void averages(struct metrics *metrics, const struct scenario *scenario)
     metrics->bubble_overhead = compute > 0 ? metrics->seconds[ACCOUNT_BUBBLE] / compute : 0;
 }
 
+/* Samples between two updates. */
+static double samples_of(const struct workload *workload)
+{
+    return (double)workload->scenario->batch.global * workload->plan.batches / rows_updates(workload->rows);
+}
+
+/* s that GPUs wait for the samples of an update whose own work takes `time`. */
+static double reading(const struct workload *workload, double time)
+{
+    const struct data_spec *data = workload->scenario->data;
+    double all = data ? samples_of(workload) / data->read : 0;
+
+    return data && !data->overlap ? all : fmax(0, all - time);
+}
+
 /* Samples, and FLOPs of the whole model, an iteration: what the mathematics needs, and what the GPUs compute.
  * Tensor-parallel GPUs divide the products of a stage, so theirs add up; recomputed work is found in the rows. */
 static void count_flop(struct metrics *metrics, const struct workload *workload)
@@ -203,7 +218,7 @@ static void count_flop(struct metrics *metrics, const struct workload *workload)
     double hardware = 0, most = (double)scenario->parallelism.tensor * scenario_replicas(scenario);
     int updates = rows_updates(rows);
 
-    metrics->samples = (double)scenario->batch.global * plan->batches / updates;
+    metrics->samples = samples_of(workload);
     metrics->model_flop = metrics->hardware_flop = NAN;
     for (int rank = 0; !model_is_timed(&scenario->model) && rank < plan->stages; rank++) {
         double share = (double)scenario_tensor(scenario, rank) * scenario_rank_replicas(scenario, rank) / most;
@@ -243,8 +258,9 @@ static void rates(struct metrics *metrics, const struct scenario *scenario)
 double metrics_iteration_time(const struct workload *workload, const struct timeline *timeline)
 {
     struct window window = window_of(workload->scenario, timeline);
+    double time = window_update(&window);
 
-    return window_update(&window);
+    return time + reading(workload, time);
 }
 
 /* Values that are found later, or not at all. */
@@ -252,11 +268,13 @@ double metrics_iteration_time(const struct workload *workload, const struct time
     .imbalance = NAN, .jitter = NAN, .iteration_time_p10 = NAN, .iteration_time_p90 = NAN, .lockstep = NAN, .stated_error = NAN, \
     .expected_error = NAN, .expected_longer = NAN, .expected_ratio = NAN, .expected_ratio_most = NAN, \
     .anchored = {NAN, NAN, {NAN, NAN, NAN}, NAN}, .peaks = {{NAN, NAN}, {NAN, NAN}, {NAN, NAN}}, .fits = NAN, \
-    .power = NAN, .energy = NAN
+    .power = NAN, .energy = NAN, .energy_error = NAN
 
-/* The window and the account of its seconds, by rank. */
-static void read_seconds(struct metrics *metrics, const struct scenario *scenario, const struct timeline *timeline)
+/* The window and the account of its seconds, by rank. In the wait for samples no rank computes. */
+static void read_seconds(struct metrics *metrics, const struct workload *workload, const struct timeline *timeline)
 {
+    const struct scenario *scenario = workload->scenario;
+
     *metrics = (struct metrics){
         .window = window_of(scenario, timeline),
         .makespan = timeline_length(timeline), .nranks = timeline->program->ranks,
@@ -265,6 +283,11 @@ static void read_seconds(struct metrics *metrics, const struct scenario *scenari
     metrics->iteration_time = window_update(&metrics->window);
     metrics->ranks = xcalloc((size_t)metrics->nranks, sizeof *metrics->ranks);
     add_seconds(metrics, scenario, timeline);
+    metrics->reading = reading(workload, metrics->iteration_time);
+    metrics->iteration_time += metrics->reading;
+    for (int r = 0; r < metrics->nranks; r++)
+        if (scenario_has_rank(scenario, r))
+            metrics->ranks[r].seconds[ACCOUNT_BUBBLE] += metrics->reading;
 }
 
 /* Whether a GPU leaves less room than another; where nobody knows how much they have, whether it holds more. */
@@ -310,6 +333,7 @@ static void count_energy(struct metrics *m, const struct scenario *scenario)
                                        m->ranks[r].exposed_communication / m->iteration_time};
     m->power = ranks ? energy_ranks_power(scenario, ranks, m->nranks) :
                energy_power(scenario, scenario_gpus(scenario), energy_nodes(scenario), mean);
+    m->energy_error = energy_error(scenario);
     m->energy = m->power * m->iteration_time * energy_pue(scenario);
     free(ranks);
 }
@@ -318,7 +342,7 @@ void metrics_init(struct metrics *metrics, const struct workload *workload, cons
 {
     const struct scenario *scenario = workload->scenario;
 
-    read_seconds(metrics, scenario, timeline);
+    read_seconds(metrics, workload, timeline);
     read_operations(metrics, scenario, timeline, scenario_schedule(scenario)->asynchronous);
     read_memory(metrics, workload, timeline);
     averages(metrics, scenario);
@@ -331,7 +355,7 @@ void metrics_init(struct metrics *metrics, const struct workload *workload, cons
 
 void metrics_init_seconds(struct metrics *metrics, const struct workload *workload, const struct timeline *timeline)
 {
-    read_seconds(metrics, workload->scenario, timeline);
+    read_seconds(metrics, workload, timeline);
     averages(metrics, workload->scenario);
 }
 

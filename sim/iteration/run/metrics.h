@@ -57,6 +57,7 @@ struct metrics {
     double peak_allocated;           /* and without fragmentation: what it gave out (max_memory_allocated) */
     int peak_rank;
     double seconds[ACCOUNT_KIND_COUNT];  /* mean; they add up to the iteration time */
+    double reading;                  /* s of bubble: waits for the samples of an update (data.read), which no timeline has */
     double replica_wait;             /* s of bubble, mean: waits for kernels of slower replicas (account_awaits_replica) */
     double imbalance;                /* s of bubble, less the bubble with mean stage times (WHAT_IF_BALANCED); it can be
                                       * negative; NaN: not asked for (simulate_options.causes) */
@@ -70,6 +71,7 @@ struct metrics {
     struct peak_expectation peaks[PEAK_KIND_COUNT];      /* shares of the peaks; NaN: times are given, or no evidence */
     double fits;                     /* the probability that it fits; NaN: the same, or the limit is not known */
     double power;                    /* W, mean, of all GPUs and their nodes; NaN: not known (run/energy.h) */
+    double energy_error;             /* share of both that they may be off, as they stand on the board's power; NaN: they do not */
     double energy;                   /* J of an iteration: power * iteration time * the facility's share (PUE); NaN: the same */
     struct {                         /* by anchors (certainty_anchor); all NaN: there are none */
         double used;                 /* how many were alike */

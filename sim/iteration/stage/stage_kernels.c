@@ -169,7 +169,8 @@ struct loss_times stage_loss(const struct scenario *scenario, const struct kerne
     };
 }
 
-/* After an update: reads the blocks' weights, and writes them in the products' format, as they are and transposed. */
+/* After an update: reads the blocks' weights that it changed, and writes them in the products' format, as they are and
+ * transposed. Frozen ones stay as they were cast once. */
 static struct cost kept_casts(const struct precision_spec *precision, const struct kernel_costs *costs,
                               const struct stage *stage)
 {
@@ -179,7 +180,7 @@ static struct cost kept_casts(const struct precision_spec *precision, const stru
         return (struct cost){0};
     for (size_t i = 0; i < stage->nslices; i++)
         if (stage->slices[i].block)
-            parameters += stage->slices[i].parameters + stage->slices[i].frozen;
+            parameters += stage->slices[i].parameters;
     return costs_traffic(
         costs, "cast-weights", CLASS_COPY,
         parameters * (dtype_bytes(precision_dtype(precision)) + 2 * dtype_scaled_bytes(precision_products(precision))));

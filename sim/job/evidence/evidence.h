@@ -19,6 +19,7 @@ struct likeness {
     char adapters[8];                /* "": all weights are trained; "lora": adapters are; "nf4": adapters of frozen weights in
                                       * that format (QLoRA) */
     char optimizer[8];               /* "muon", or "": one that goes element by element */
+    char states[24];                 /* the optimizer by its name, for memory alone; errors.tsv does not have it */
     char schedule[32];
     char model[64];                  /* its title, or its layers and its width; of given times "given" */
     char dispatch[16];               /* how tokens come to their experts; "": there are none */
@@ -69,6 +70,7 @@ extern const char *const peak_kind_names[];
 struct evidence_peak {
     const char *table;
     enum peak_kind kind;
+    const struct likeness *likeness; /* its runtime, adapters, optimizer and experts */
     double error;                    /* predicted / measured - 1 */
     double weight;                   /* 1 over the rows of its table and kind */
 };
@@ -135,18 +137,21 @@ struct ratio_expectation evidence_expect_ratio(const struct evidence *evidence, 
                                                const struct evidence_without *without);
 /* The columns of memory.tsv, by name, and NULL; and a row of it. */
 extern const char *const evidence_peak_columns[];
-void evidence_print_peak(FILE *out, const char *table, const char *row, enum peak_kind kind, double error);
+void evidence_print_peak(FILE *out, const char *table, const char *row, enum peak_kind kind, double error,
+                         const struct likeness *likeness);
 /* Adds the rows of such a file. */
 int evidence_read_peaks(struct arena *arena, const char *path, struct evidence *evidence, struct error *err);
 /* How far off a peak is expected to be: shares of the measured one that 6 and 9 of 10 are within, from published peaks of that
- * kind, and from others by a third; each table weighs as much as another. `without`: only its table counts. NaN: there are none. */
-struct peak_expectation { double within, most; };
+ * kind, and from others by a third; each table weighs as much as another, and by a third where its work differs in
+ * runtime, adapters, optimizer, or having experts. A peak is alike that differs in none of them. Where none is, 6 of 10 are expected to be within what 9 of 10 of the others are, and 9 of 10 within twice as
+ * much. `without`: only its table counts. NaN: there are none. */
+struct peak_expectation { double within, most; bool alike; };
 struct peak_expectation evidence_expect_peak(const struct evidence *evidence, enum peak_kind kind,
-                                             const struct evidence_without *without);
+                                             const struct likeness *likeness, const struct evidence_without *without);
 /* The probability that what is predicted to need `need` B fits into `room` B: of a logistic distribution of the logarithm of
  * true over predicted need, whose median is 0, and which 6 of 10 published peaks are within of what processes hold themselves
  * (allocated and reserved; the driver also counts what a cache need not keep). NaN: there are none. */
-double evidence_fits(const struct evidence *evidence, double need, double room);
+double evidence_fits(const struct evidence *evidence, const struct likeness *likeness, double need, double room);
 /* "the nearest is ROW of TABLE (software nemo, not mine, 8 GPUs, not 64)": the published time whose work is nearest, and
  * what makes it unlike, in the arena; NULL: there is none. */
 const char *evidence_nearest(struct arena *arena, const struct evidence *evidence, const struct likeness *likeness);

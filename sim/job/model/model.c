@@ -39,7 +39,7 @@ static const struct field model_fields[] = {
 
 const struct table model_table = {
     TABLE("model", "the network: exactly one of preset, transformer, hf_config, layers, stages", model, model_fields),
-    .exactly_one = "preset transformer hf_config layers stages",
+    .exactly_one = "preset transformer hf_config layers stages", .shorthand = "preset",
 };
 
 static struct loc loc_of(const struct model *model, const char *key)

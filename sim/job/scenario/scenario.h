@@ -70,6 +70,11 @@ struct scenario {
         struct list stragglers, slow_links;  /* of struct straggler, struct slow_link (slow_parts.h): the cluster has
                                               * what they say */
     } simulation;
+    struct data_spec {
+        const struct node *node;
+        double read;                     /* samples/s that the job reads from its storage */
+        bool overlap;                    /* while it computes; else GPUs wait for all samples of a step */
+    } *data;                             /* NULL: GPUs never wait for samples */
     double price;                        /* $ an hour of one GPU; NaN: not said */
     struct training_spec *train;         /* how long it is trained; NULL: not said */
     struct search_spec search;           /* what 'dtsim plan' is to search; nothing here depends on it */

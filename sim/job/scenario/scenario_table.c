@@ -302,6 +302,14 @@ static const struct table simulation_table = {
     TABLE("simulation", "how the program is replayed", simulation_spec, simulation_spec_fields),
 };
 
+static const struct field data_fields[] = {
+    {KEY(data_spec, read), .kind = FIELD_QUANTITY, .unit = UNIT_SAMPLE_RATE, .positive = true, .required = true,
+     .brief = "samples a second that the whole job reads from shared storage"},
+    {KEY(data_spec, overlap), .kind = FIELD_BOOL, .fallback = "true",
+     .brief = "whether a step's samples are read during the step before; false (no worker processes): GPUs wait for them"},
+};
+static const struct table data_table = {TABLE("data", "how samples are read", data_spec, data_fields)};
+
 static bool batch_dispensable(const struct node *scenario)
 {
     return node_at(scenario, "strategy.schedule.csv") != NULL;
@@ -331,6 +339,8 @@ static const struct field scenario_fields[] = {
     {KEY(scenario, memory), .kind = FIELD_RECORD, .table = &memory_table,
      .brief = "number formats, optimizer, activation checkpointing and offloading"},
     {KEY(scenario, costs), .kind = FIELD_RECORD, .table = &costs_table, .brief = "how kernels are timed"},
+    {KEY(scenario, data), .kind = FIELD_OPTIONAL, .table = &data_table,
+     .brief = "how samples are read; left out: GPUs never wait for them"},
     {KEY(scenario, software), .kind = FIELD_RECORD, .table = &software_table,
      .brief = "the framework that trains: a name (dtsim list software), or a mapping"},
     {KEY(scenario, train), .kind = FIELD_OPTIONAL, .table = &training_table, .load = training_load,

@@ -37,6 +37,10 @@ static const struct prefix count_prefixes[] = {
     {"B", 9, 0, false}, {"T", 12, 0, false}, {NULL, 0, 0, false},
 };
 
+static const struct prefix sample_prefixes[] = {
+    {"", 0, 0, false}, {"k ", 3, 0, false}, {"k", 3, 0, true}, {"M ", 6, 0, false}, {"M", 6, 0, true}, {NULL, 0, 0, false},
+};
+
 /* A unit's name, which follows the prefix. One such unit is `scale` of the SI unit. */
 struct name {
     const char *text;
@@ -72,6 +76,8 @@ static const struct rule {
     [UNIT_POWER] = {"a power such as '400 W' or '1.2 kW'", PATTERN("[mkMG]?W"), {{"W", 1, power_prefixes, false}}},
     [UNIT_PRICE] = {"a price such as '2.50 $/h'", PATTERN("[$]/h|USD/h"),
                     {{"$/h", 1, none, false}, {"USD/h", 1, none, true}}},
+    [UNIT_SAMPLE_RATE] = {"samples a second such as '500 samples/s' or '10 k samples/s'", PATTERN("([kM] ?)?samples/s"),
+                          {{"samples/s", 1, sample_prefixes, false}}},
 };
 static const struct name bits[] = {{"b", 1, byte_prefixes, false}, {"bit", 1, byte_prefixes, false}, {0}};
 
@@ -216,7 +222,7 @@ int unit_parse(enum unit unit, const char *text, double *value, char *why, size_
 static const struct { double least, most; } plausible[] = {
     [UNIT_NUMBER] = {1e-15, 1e18}, [UNIT_COUNT] = {1e-15, 1e18}, [UNIT_TIME] = {1e-15, 1e12},
     [UNIT_BYTES] = {1e-15, 1e18}, [UNIT_BANDWIDTH] = {1, 1e18}, [UNIT_FLOP] = {1e-15, 1e30}, [UNIT_FLOP_RATE] = {1, 1e24},
-    [UNIT_POWER] = {1e-15, 1e12}, [UNIT_PRICE] = {1e-15, 1e9},
+    [UNIT_POWER] = {1e-15, 1e12}, [UNIT_PRICE] = {1e-15, 1e9}, [UNIT_SAMPLE_RATE] = {1e-6, 1e18},
 };
 
 void unit_bounds(enum unit unit, double *least, double *most)

@@ -15,6 +15,7 @@ enum unit {
     UNIT_FLOP_RATE,  /* FLOP/s: "312 TFLOP/s"; "TFLOPS" too */
     UNIT_POWER,      /* W: "400 W", "1.2 kW" */
     UNIT_PRICE,      /* $/h, also inside the program: "2.50 $/h", of one GPU */
+    UNIT_SAMPLE_RATE,    /* samples/s: "500 samples/s", "10 k samples/s" */
 };
 
 enum { SECONDS_AN_HOUR = 3600, SECONDS_A_DAY = 24 * SECONDS_AN_HOUR };

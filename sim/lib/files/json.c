@@ -206,3 +206,25 @@ json_t *json_finite(double value)
 {
     return isfinite(value) ? json_real(value) : json_null();
 }
+
+static json_t *text_json(const char *text)
+{
+    return text && *text ? json_words(text) : json_null();
+}
+
+json_t *errors_json(const struct error *err)
+{
+    json_t *list = json_array();
+
+    for (int i = 0; i < err->count; i++) {
+        const struct error_message *message = &err->messages[i];
+        const struct loc *loc = &message->loc;
+
+        json_append(list, json_pack(
+            "{s:o, s:o, s:o, s:s, s:o}", "file", text_json(loc->file), "line",
+            loc->line ? json_integer(loc->line) : json_null(), "column",
+            loc->line ? json_integer(loc->column) : json_null(), "message", message->text, "rule",
+            text_json(error_kind_names[message->kind])));
+    }
+    return json_pack("{s:o, s:i}", "errors", list, "exit_code", (int)error_exit_code(err));
+}

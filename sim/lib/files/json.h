@@ -23,6 +23,9 @@ void json_line(const json_t *json, FILE *out);
 char *json_text(const json_t *json);
 
 
+/* All mistakes, for commands that a program reads: {"errors": [{"file", "line", "column", "message", "rule"}],
+ * "exit_code": 5}; a mistake without a value has null. */
+json_t *errors_json(const struct error *err);
 /* The JSON of a file, which is `what` ("the result of a run"); NULL after an error. */
 json_t *json_of_file(const char *path, const char *what, struct error *err);
 

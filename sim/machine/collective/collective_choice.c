@@ -72,7 +72,7 @@ static struct rates rates_of(const struct collective_call *call, const struct pr
         rates.inside.bandwidth = fmin(rates.inside.bandwidth * ends_share(cost, call),
                                       cost->inside_most);       /* fmin ignores NaN */
     else
-        rates.network_most = fmin(fmin(INFINITY, cost->network_most), call->channels * cost->nic_most);
+        rates.network_most = fmin(fmin(slowest->sockets, cost->network_most), call->channels * cost->nic_most);
     if (nodes && collective->ring && !tuned)
         rates.inside.bandwidth = rate_in_steps(cost, collective->op, fmin(rates.inside.bandwidth, rates.network_most),
                                          call->bytes / group->n);

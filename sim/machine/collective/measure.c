@@ -27,7 +27,7 @@ struct measurement {
 };
 _Static_assert(sizeof(struct measurement_key) ==
                sizeof(void *) + sizeof(double) + sizeof(size_t) + 4 * sizeof(int), "no bytes between the numbers");
-_Static_assert(sizeof(struct node_links) == 9 * sizeof(double), "no bytes between the numbers");
+_Static_assert(sizeof(struct node_links) == 10 * sizeof(double), "no bytes between the numbers");
 
 void measure_init(struct measure *measure, enum engine engine, const struct cluster *cluster)
 {

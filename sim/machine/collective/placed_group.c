@@ -37,7 +37,7 @@ static struct node_links node_links_of(const struct cluster *cluster, int node)
         .network_latency = cluster_latency(cluster, node, false),
         .inside_sheet = cluster_bandwidth(cluster, node, true),
         .network_sheet = cluster_nic_sheet(cluster, node),
-        .nic_rate = cluster_nic_rate(cluster, node),
+        .nic_rate = cluster_nic_rate(cluster, node), .sockets = cluster_sockets(cluster, node),
         .inside = cluster_node_bandwidth(cluster, node, LINK_PORT_UP),
         .network = cluster_node_bandwidth(cluster, node, LINK_NIC_UP),
         .switch_nics = cluster_switch_nics(cluster, node), .across = cluster_across(cluster, node),
@@ -51,7 +51,7 @@ static struct node_links slower(struct node_links a, struct node_links b)
         .inside_latency = fmax(a.inside_latency, b.inside_latency),
         .network_latency = fmax(a.network_latency, b.network_latency),
         .inside_sheet = fmin(a.inside_sheet, b.inside_sheet), .network_sheet = fmin(a.network_sheet, b.network_sheet),
-        .nic_rate = fmin(a.nic_rate, b.nic_rate),
+        .nic_rate = fmin(a.nic_rate, b.nic_rate), .sockets = fmin(a.sockets, b.sockets),
         .inside = fmin(a.inside, b.inside), .network = fmin(a.network, b.network),
         .switch_nics = fmax(a.switch_nics, b.switch_nics), .across = fmin(a.across, b.across),
     };

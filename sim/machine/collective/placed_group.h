@@ -26,6 +26,7 @@ struct node_links {
     double inside_latency, network_latency;      /* s */
     double inside_sheet, network_sheet;          /* B/s of a port, of a NIC: the data sheet's */
     double nic_rate;                 /* B/s of a NIC: its bandwidth, or the rate to which it is limited */
+    double sockets;                  /* B/s that the threads of a GPU's process move to another node; INFINITY: no bound */
     double inside, network;          /* B/s of a port, of a NIC, that transfers can use: efficiency is applied */
     double switch_nics;              /* NICs of a PCIe switch, at least 1 */
     double across;                   /* B/s from one PCIe switch through host memory to another; NaN: unlimited */

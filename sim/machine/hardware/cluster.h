@@ -117,6 +117,9 @@ double cluster_nic_limit(const struct cluster *cluster, int node);
  * the same at the rate to which software limits each NIC. */
 double cluster_nic_sheet(const struct cluster *cluster, int node);
 double cluster_nic_rate(const struct cluster *cluster, int node);
+/* B/s that the threads of a GPU's process move through sockets, each way, with a communication profile; INFINITY: NICs read
+ * the memory themselves. */
+double cluster_sockets(const struct cluster *cluster, int node);
 /* The switches between the nodes. Leaves are nodes that follow each other, `leaf_nodes` each, and reach each other
  * without a link of the topology: all nodes if it is nonblocking, the nodes of a leaf switch, of a unit of rails, of a
  * router, or a single node. */

@@ -118,6 +118,11 @@ static bool unpaced(const struct cluster *cluster)
     return !cluster->ideal && !cluster->kinds[0].communication;
 }
 
+static bool unthreaded(const struct cluster *cluster)
+{
+    return !(cluster->kinds[0].nics.thread_rate > 0);
+}
+
 static bool alone(const struct cluster *cluster)
 {
     return cluster->nodes == 1 && cluster_topology(cluster) != TOPOLOGY_LEAF_SPINE;
@@ -139,6 +144,9 @@ static const struct idle {
     {"network.share", no_time, takes_no_time},
     {"network.rate", no_time, takes_no_time},
     {"network.nics", no_time, takes_no_time},
+    {"network.thread_rate", no_time, takes_no_time},
+    {"network.thread_rate", unpaced, "only a communication profile has threads; expected a profile, or leave it out"},
+    {"network.threads", unthreaded, "no thread is in the way of messages; expected 'thread_rate' too, or leave it out"},
     {"network.topology", no_time, takes_no_time},
     {"network.topology", alone, "one node has no network; expected more nodes, or leave it out"},
     {"communication", no_time, takes_no_time},

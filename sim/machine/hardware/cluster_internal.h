@@ -40,6 +40,8 @@ struct machine_kind {
         double share;                /* the most of a NIC's bandwidth that payload gets, whatever a communication profile
                                         says; NaN or 0: no bound */
         double rate;                 /* B/s to which a NIC is limited, at most its bandwidth; NaN or 0: no limit */
+        double thread_rate;          /* B/s that a thread copies between GPU buffers and sockets; NaN or 0: none has to */
+        int threads;                 /* of a GPU's process that do so */
         int count;                   /* per node */
     } nics;
     struct host {

@@ -206,6 +206,13 @@ double cluster_nic_rate(const struct cluster *cluster, int node)
     return nic_link(cluster_kind(cluster, node), one_nic_rate(cluster, node));
 }
 
+double cluster_sockets(const struct cluster *cluster, int node)
+{
+    const struct nics *nics = &cluster_kind(cluster, node)->nics;
+
+    return nics->thread_rate > 0 ? nics->threads * nics->thread_rate : INFINITY;
+}
+
 double cluster_widest(const struct cluster *cluster, enum link_kind kind)
 {
     double widest = 0;

@@ -80,6 +80,7 @@ static int check_ideal(struct cluster *cluster, struct error *err)
 
     cluster->kinds[0].inside.bandwidth = cluster->kinds[0].inside.latency = NAN;
     cluster->kinds[0].nics.bandwidth = cluster->kinds[0].nics.latency = cluster->kinds[0].nics.rate = NAN;
+    cluster->kinds[0].nics.thread_rate = NAN;
     if (cluster->network.name)
         return error_clash(err, field_loc(&cluster_network_table, cluster, "name"),
                            "network: the ideal cluster's takes no time; expected a platform with nodes to connect, or "

@@ -117,7 +117,7 @@ static const struct node *name_network(struct arena *arena, const struct node *m
 /* Removes the keys of a named network that describe that network only, when another one replaces it. */
 static const struct node *forget_network(struct arena *arena, const struct node *base, const struct node *map)
 {
-    static const char own[] = "name title estimate share";
+    static const char own[] = "name title estimate share thread_rate threads";
     const struct node *network = node_get(base, "network"), *other = node_get(map, "network");
     struct node *kept, *copy;
 

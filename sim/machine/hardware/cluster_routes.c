@@ -142,8 +142,8 @@ static struct extra send_at(const struct cluster *cluster, int node, bool inside
         return extra_cost(usual, link, fmax(cost->inside, usual),
                           cost->inside_share * cluster_bandwidth(cluster, node, true));
     return extra_cost(usual, link, fmax(cost->network, usual),
-                      cluster_payload_share(cluster, 1u << cluster_kind_of(cluster, node), cost->network_share) *
-                          cluster_nic_rate(cluster, node));
+                      fmin(cluster_payload_share(cluster, 1u << cluster_kind_of(cluster, node), cost->network_share) *
+                               cluster_nic_rate(cluster, node), cluster_sockets(cluster, node)));
 }
 
 static const struct protocol_cost *send_cost(const struct cluster *cluster, int node)

@@ -46,7 +46,7 @@ static const struct field network_fields[] = {
               "keys here replace the file's"},
     {.key = "title", AT(cluster, network.title), .kind = FIELD_STRING, .brief = "full name"},
     {.key = "estimate", AT(cluster, network.estimate), .kind = FIELD_STRING,
-     .brief = "which numbers rest on few public measurements; results say so, and state no expected error"},
+     .brief = "which numbers rest on few public measurements; results say so, and exposed communication makes their expected error larger"},
     {.key = "bandwidth", AT(cluster, kinds[0].nics.bandwidth), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH,
      .positive = true, .brief = "bandwidth per NIC and direction, from the data sheet"},
     {.key = "latency", AT(cluster, kinds[0].nics.latency), .kind = FIELD_QUANTITY, .unit = UNIT_TIME,
@@ -58,6 +58,12 @@ static const struct field network_fields[] = {
               "profile or, without one, the efficiency"},
     {.key = "rate", AT(cluster, kinds[0].nics.rate), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
      .brief = "bandwidth to which software limits a NIC (netem); the communication library does not know this limit"},
+    {.key = "thread_rate", AT(cluster, kinds[0].nics.thread_rate), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH,
+     .positive = true, .brief = "over sockets: what one thread of the communication library sends or receives; left out: "
+                                "no thread is in the way (RDMA)"},
+    {.key = "threads", AT(cluster, kinds[0].nics.threads), .kind = FIELD_INT, .min = 1, .max = 16, .fallback = "1",
+     .brief = "such threads of a GPU's process (NCCL_SOCKET_NTHREADS; NCCL itself takes its one proxy thread, on EC2 2, on "
+              "Google Cloud 4)"},
     {.key = "nics", AT(cluster, kinds[0].nics.count), .kind = FIELD_INT, .min = 1, .max = GPUS_PER_NODE_MAX,
      .fallback = "1", .brief = "number of NICs per node; its GPUs share them evenly, or each uses several together, as one NIC"},
     {.key = "topology", AT(cluster, network.topology), .kind = FIELD_RECORD, .table = &topology_table,

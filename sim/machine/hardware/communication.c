@@ -160,7 +160,7 @@ static const struct table nvls_few_table = {
 static const struct field communication_fields[] = {
     {KEY(communication, title), .kind = FIELD_STRING, .brief = "full name"},
     {KEY(communication, estimate), .kind = FIELD_STRING,
-     .brief = "which numbers rest on few public measurements; results say so, and state no expected error"},
+     .brief = "which numbers rest on few public measurements; results say so, and exposed communication makes their expected error larger"},
     {KEY(communication, ring), .kind = FIELD_RECORD, .table = &library_table, .required = true,
      .brief = "rings, and all algorithms that NCCL does not have"},
     {KEY(communication, tree), .kind = FIELD_RECORD, .table = &library_table, .brief = "trees"},

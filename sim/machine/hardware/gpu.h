@@ -37,6 +37,7 @@ struct gpu {
         double fp32, tf32, fp16, bf16, fp8, nvfp4; /* FLOP/s of dense products, on tensor cores if any; 0: none */
     } peak;
     double matmul_efficiency;        /* achievable share of the peak for large matrix products */
+    double attention_efficiency;     /* share of the peak that fused attention achieves; NaN: as products */
     double launch_overhead;          /* s per kernel */
     double compute_capability;       /* of NVIDIA's GPUs, 8.6: which programs the chip can run; 0: not known, or not theirs */
     int multiprocessors;             /* 0: not known */
@@ -48,6 +49,8 @@ struct gpu {
         double compute;
         double communication;        /* and it does not compute meanwhile */
     } *power;                        /* NULL: nothing is published */
+    double board_power;              /* W, the most that the board takes; NaN: not known */
+    double power_error;              /* the share of `power` that it may be off, as it stands on the board's; 0: it does not; not a key */
     const struct gpu_ratios *changed;    /* NULL: kernels run as on the GPU of the file, or of its base */
 };
 extern const struct table gpu_table;
@@ -63,6 +66,7 @@ struct gpu_spec {
     const char *name;                /* platforms/gpus/NAME.yaml, or a path */
     double memory;                   /* B; NaN: the data sheet's */
     double memory_bandwidth;         /* B/s; NaN: the data sheet's */
+    double matmul_efficiency;        /* NaN: the data sheet's */
     struct gpu_rates *peak;          /* NULL, or rates; a rate that is NaN is the data sheet's */
     int multiprocessors;             /* 0: the data sheet's */
 };

@@ -57,7 +57,9 @@ const char *const unaligned_batches_names[] = ENUM_NAMES(UNALIGNED_BATCHES);
 
 static double roofline(const struct gpu *gpu, const struct kernel *kernel)
 {
-    double efficiency = gpu->matmul_efficiency * (kernel->efficiency > 0 ? kernel->efficiency : 1);
+    bool attends = kernel->kind == KERNEL_ATTENTION && gpu->attention_efficiency > 0;
+    double achieved = attends ? gpu->attention_efficiency : gpu->matmul_efficiency;
+    double efficiency = achieved * (kernel->efficiency > 0 ? kernel->efficiency : 1);
     double compute = kernel->flop / (efficiency * gpu_peak(gpu, kernel->dtype));
     double memory = kernel->bytes / (gpu->memory_efficiency * gpu->memory_bandwidth);
 

@@ -135,7 +135,7 @@ struct cost_bases { double seconds[KERNEL_KIND_COUNT][BASIS_COUNT]; };
 void cost_bases_add(struct cost_bases *bases, const struct cost_bases *more, double times);
 
 /* The time of one kernel entry, all its launches together.
- * roofline: launches * (max(flop / (efficiency * matmul_efficiency * peak),
+ * roofline: launches * (max(flop / (efficiency * matmul_efficiency * peak), of attention attention_efficiency where it is known,
  *           bytes / (memory_efficiency * memory_bandwidth)) + launch_overhead), flop and bytes per launch (Williams et
  *           al. 2009); nothing is extrapolated.
  * calibrated: launches * the time that the profile's record for such kernels gives (kernel_time.h), but at least flop /

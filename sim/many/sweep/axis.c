@@ -73,7 +73,7 @@ static int common_unit(struct reader *reader, const struct node *const *nodes, s
                        enum unit *unit)
 {
     static const enum unit units[] = {UNIT_NUMBER, UNIT_COUNT, UNIT_TIME, UNIT_BYTES, UNIT_BANDWIDTH, UNIT_FLOP,
-                                      UNIT_FLOP_RATE, UNIT_POWER, UNIT_PRICE};
+                                      UNIT_FLOP_RATE, UNIT_POWER, UNIT_PRICE, UNIT_SAMPLE_RATE};
     const struct field *field = scenario_field(reader->name);
     char why[256];
 

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "hardware/cluster.h"
+#include "run/energy.h"
 #include "scenario/scenario.h"
 #include "train/closed_form.h"
 #include "train/course_steps.h"
@@ -303,7 +304,10 @@ static void add_money(struct notes *notes, const struct training *training)
         note(notes, "no cost: the scenario says no price of a GPU-hour (price: '2 $/h')");
     if (isnan(training->energy.mean) && training->ended[TRIAL_FINISHED])
         note(notes, "no energy: nothing published says what this GPU and its node take; expected 'train: energy'");
-    else if (training->ended[TRIAL_FINISHED] && !scenario->train->energy)
+    else if (training->ended[TRIAL_FINISHED] && !isnan(energy_error(scenario)))
+        note(notes, "energy is estimated from the board's power on the GPU's data sheet, and may be off by a quarter; 'train: "
+                    "energy' says a measured one");
+    if (training->ended[TRIAL_FINISHED] && !isnan(training->energy.mean) && !scenario->train->energy)
         note(notes, "energy is of the nodes alone, without switches, storage and cooling: the scenario says no "
                     "train.energy.pue");
     const char *names = scenario_gpu_names(notes->arena, scenario, -1);

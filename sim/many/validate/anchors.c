@@ -65,7 +65,7 @@ static int take_rows(struct arena *arena, struct paper *paper, size_t jobs, stru
     struct anchor *settled;
 
     for (size_t i = 0; !rc && i < paper->nrows; i++) {
-        double error = validation_time_error(&validation, i);
+        double error = validation.outcomes[i].measurable ? validation_time_error(&validation, i) : NAN;
 
         if (!isnan(error))
             add_anchor(arena, &validation, i, error, anchors);

@@ -152,14 +152,15 @@ static int read_columns(struct paper *paper, struct error *err)
     return rc ? -1 : 0;
 }
 
-/* Only a share may be 0: the errors of other metrics are relative to the measured value. */
+/* Only a share may be 0: the errors of other metrics are relative to the measured value. Bytes may stand without a unit. */
 static int read_number(const struct column *column, const struct node *cell, double *value, struct error *err)
 {
     enum unit unit = column->metric->kind == METRIC_BYTES && !column->ratio ? UNIT_BYTES : UNIT_NUMBER;
     bool share = column->metric->kind == METRIC_SHARE && !column->ratio;
     char why[160];
 
-    if (cell->kind == NODE_SCALAR && !unit_parse(unit, cell->text, value, why, sizeof why) &&
+    if (cell->kind == NODE_SCALAR &&
+        (!unit_parse(unit, cell->text, value, why, sizeof why) || !unit_parse(UNIT_NUMBER, cell->text, value, why, sizeof why)) &&
         (*value > 0 || (share && *value == 0)))
         return 0;
     return error_add(err, EXIT_INPUT, cell->loc, "paper: %s: expected %s%s", column->node->text,

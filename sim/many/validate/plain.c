@@ -32,7 +32,7 @@ static void replace(struct arena *arena, struct node *mapping, const char *key, 
 
 struct node *plain_scenario(struct arena *arena, const struct node *root)
 {
-    struct node *plain = chosen(arena, root, "name model cluster batch strategy memory software");
+    struct node *plain = chosen(arena, root, "name model cluster batch strategy memory software data");
 
     replace(arena, plain, "strategy",
             "schedule tensor pipeline stage_replicas data context expert expert_tensor dispatcher overlap_dispatch chunks "

@@ -15,7 +15,7 @@
 #include "scenario/scenario.h"
 #include "stage/memory.h"
 
-static void hand_over(const struct error *err, struct outcome *outcome)
+void outcome_fail(struct outcome *outcome, const struct error *err)
 {
     for (int i = 0; i < err->count && outcome->nmessages < (int)COUNT(outcome->messages); i++) {
         const struct error_message *message = &err->messages[i];
@@ -28,27 +28,41 @@ static void hand_over(const struct error *err, struct outcome *outcome)
                  message->loc.file ? message->loc.file : "");
         snprintf(outcome->messages[k].text, sizeof outcome->messages[k].text, "%s", message->text);
     }
-    outcome->unread = err->system;
+    outcome->simulated = false;
+    outcome->unread |= err->system;
 }
 
-/* A digest of the scenario as it is resolved, without the name of its row. */
-static void digest_asked(const struct scenario *scenario, char hex[DIGEST_HEX])
+static void digest_tree(const struct node *tree, char hex[DIGEST_HEX])
 {
-    struct arena arena = {0};
-    struct node *dump = scenario_dump(&arena, scenario);
     struct digest digest;
     char *text;
     size_t length;
     FILE *out = open_memstream(&text, &length);
 
     BUG_IF(!out);
-    node_put(&arena, dump, "name", node_scalar(&arena, "", true));
-    node_print(dump, out);
+    node_print(tree, out);
     fclose(out);
     digest_init(&digest);
     digest_add(&digest, text, length);
     digest_end(&digest, hex);
     free(text);
+}
+
+/* Digests of the scenario as it is resolved, without the name of its row. */
+static void digest_asked(const struct scenario *scenario, struct outcome *outcome)
+{
+    static const char *const batches[] = {"global", "micro_batches"};
+    struct arena arena = {0};
+    struct node *dump = scenario_dump(&arena, scenario), *none = node_scalar(&arena, "", true);
+    struct node *batch = node_merge(&arena, node_get(dump, "batch"), node_mapping(&arena));
+
+    node_put(&arena, dump, "name", none);
+    digest_tree(dump, outcome->asked);
+    for (size_t i = 0; i < COUNT(batches); i++)
+        node_put(&arena, batch, batches[i], none);
+    node_put(&arena, dump, "batch", batch);
+    digest_tree(dump, outcome->asked_but_batches);
+    outcome->micro_batches = scenario->batch.micro_batches;
     arena_release(&arena);
 }
 
@@ -110,12 +124,14 @@ void outcome_find(struct outcome *outcome, struct paper *paper, size_t row, bool
     outcome->measurable = outcome->simulated && likeness_exists(&scenario);
     if (outcome->measurable)
         outcome->likeness = likeness_of(&scenario, &run.metrics);
+    if (outcome->measurable)
+        outcome->unsure = certainty_unsure(&scenario, &run.metrics);
     if (outcome->simulated)
-        digest_asked(&scenario, outcome->asked);
+        digest_asked(&scenario, outcome);
     outcome->metrics = run.metrics;
     outcome->metrics.ranks = NULL;
     outcome->sheet = outcome->measurable && plain && needs_sheet(paper, row, options) ?
                      sheet_ratio(outcome, paper, row, options) : NAN;
     if (!outcome->simulated)
-        hand_over(&err, outcome);
+        outcome_fail(outcome, &err);
 }

@@ -20,7 +20,7 @@ double validation_time_error(const struct validation *validation, size_t row)
 {
     const struct paper *paper = validation->paper;
 
-    for (size_t i = validation->first; validation->outcomes[row].measurable && i < paper->ncolumns; i++)
+    for (size_t i = validation->first; i < paper->ncolumns; i++)
         if (is_time(&paper->columns[i]) && !isnan(validation_error(validation, row, i)))
             return validation_error(validation, row, i);
     return NAN;
@@ -28,7 +28,7 @@ double validation_time_error(const struct validation *validation, size_t row)
 
 double validation_evidence(const struct validation *validation, size_t row)
 {
-    return validation_time_error(validation->plain, row);
+    return validation->plain->outcomes[row].measurable ? validation_time_error(validation->plain, row) : NAN;
 }
 
 /* The number of the row's plain scenario, from 1 on: the number of the first row with an equal one. */
@@ -132,7 +132,8 @@ void validation_print_memory_errors(const struct validation *validation, FILE *o
 
             if (isnan(error))
                 continue;
-            evidence_print_peak(out, paper->name, paper->rows[row].id, kind, error);
+            evidence_print_peak(out, paper->name, paper->rows[row].id, kind, error,
+                                &validation->plain->outcomes[row].likeness);
             fputc('\n', out);
         }
 }
@@ -178,7 +179,7 @@ static void print_groups(struct groups *groups, const char *heading, FILE *out)
     free(groups->items);
 }
 
-/* How many rows of a table are within the error that is expected of them; one of which none is expected is not. */
+/* How many rows of a table have an expected error, and how many of these are within it. */
 struct sure { size_t rows, stated, within, twice; double expected; };
 
 static struct sure count_within(const struct validation *validation, const struct evidence *evidence)
@@ -195,7 +196,7 @@ static struct sure count_within(const struct validation *validation, const struc
         sure.rows++;
         if (isnan(outcome->metrics.expected_error))
             continue;
-        expected = evidence_expect(evidence, &outcome->likeness, &own).error;
+        expected = evidence_expect(evidence, &outcome->likeness, &own).error + outcome->unsure;
         sure.stated++;
         sure.expected += expected;
         sure.within += error <= expected;
@@ -207,31 +208,38 @@ static struct sure count_within(const struct validation *validation, const struc
 static void print_within(const struct validation *validations, size_t count, const struct evidence *evidence, FILE *out)
 {
     double within = 0, twice = 0;
-    size_t tables = 0, held = 0;
+    size_t tables = 0, stating = 0, held = 0, none = 0, rows = 0;
 
     for (size_t i = 0; i < count; i++) {
         struct sure sure = count_within(&validations[i], evidence);
-        double rows = (double)sure.rows;
+        double stated = (double)sure.stated;
 
         if (!sure.rows)
             continue;
-        if (!tables)
-            fprintf(out, "\n%-32s %8s %5s %8s %9s\n", "expected of it by other tables", "error", "rows", "within",
-                    "twice it");
-        if (sure.stated)
-            fprintf(out, "%-32s %6.1f %% %5zu %6.0f %% %7.0f %%\n", validations[i].paper->name,
-                    100 * sure.expected / (double)sure.stated, sure.rows, 100 * (double)sure.within / rows,
-                    100 * (double)sure.twice / rows);
-        else
-            fprintf(out, "%-32s %8s %5zu %6.0f %% %7.0f %%\n", validations[i].paper->name, "none", sure.rows, 0.0, 0.0);
-        tables++;
-        held += (double)sure.within >= 0.6 * rows && (double)sure.twice >= 0.9 * rows;
-        within += (double)sure.within / rows;
-        twice += (double)sure.twice / rows;
+        if (!tables++)
+            fprintf(out, "\n%-32s %8s %5s %5s %8s %9s\n", "expected of it by other tables", "error", "rows", "none",
+                    "within", "twice it");
+        fprintf(out, "%-32s ", validations[i].paper->name);
+        rows += sure.rows;
+        none += sure.rows - sure.stated;
+        if (!sure.stated) {
+            fprintf(out, "%8s %5zu %5zu\n", "none", sure.rows, sure.rows);
+            continue;
+        }
+        fprintf(out, "%6.1f %% %5zu %5zu %6.0f %% %7.0f %%\n", 100 * sure.expected / stated, sure.rows,
+                sure.rows - sure.stated, 100 * (double)sure.within / stated, 100 * (double)sure.twice / stated);
+        stating++;
+        held += (double)sure.within >= 0.6 * stated && (double)sure.twice >= 0.9 * stated;
+        within += (double)sure.within / stated;
+        twice += (double)sure.twice / stated;
     }
     if (tables)
-        fprintf(out, "mean of the tables: %.0f %% of the rows within, %.0f %% within twice; %zu of %zu tables have 60 "
-                "and 90 %%\n", 100 * within / (double)tables, 100 * twice / (double)tables, held, tables);
+        fprintf(out, "no error is expected of %zu of %zu rows", none, rows);
+    if (stating)
+        fprintf(out, "; of the others, mean of the tables: %.0f %% within, %.0f %% within twice; %zu of %zu tables have 60 "
+                "and 90 %%", 100 * within / (double)stating, 100 * twice / (double)stating, held, stating);
+    if (tables)
+        fputc('\n', out);
 }
 
 void validation_print_sure(const struct validation *validations, size_t count, const struct evidence *evidence,

@@ -35,8 +35,8 @@ static void row_ended(void *context, size_t index, const struct error *err)
     struct outcome *outcome = &running->validation->outcomes[row];
     const struct paper_row *of = &running->validation->paper->rows[row];
 
-    for (int i = 0; i < err->count; i++)
-        error_add(running->err, err->messages[i].code, of->node->loc, "row '%s': %s", of->id, err->messages[i].text);
+    if (err->count)                      /* its process ended without an answer */
+        outcome_fail(outcome, err);
     for (int i = 0; i < outcome->nmessages; i++) {
         struct loc loc = {outcome->messages[i].file, outcome->messages[i].line, outcome->messages[i].column};
 
@@ -47,8 +47,6 @@ static void row_ended(void *context, size_t index, const struct error *err)
             error_add(running->err, outcome->messages[i].code, of->node->loc, "row '%s': %s", of->id,
                       outcome->messages[i].text);
     }
-    if (err->count)
-        outcome->simulated = false;
     running->err->system |= outcome->unread || err->count;
     running->validation->failed += !outcome->simulated;
 }

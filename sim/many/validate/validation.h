@@ -18,8 +18,11 @@ struct outcome {
     struct metrics metrics;          /* without `ranks` */
     struct likeness likeness;        /* of a row that others can be alike to (`measurable`) */
     bool measurable;
+    double unsure;                   /* certainty_unsure; of a `measurable` row */
     double sheet;                    /* how many times as long it takes on kernels of the data sheet; NaN: not asked, or it takes these */
     char asked[DIGEST_HEX];          /* a digest of the resolved scenario without its name */
+    char asked_but_batches[DIGEST_HEX];      /* and without its samples and its micro-batches: */
+    int micro_batches;               /* of a replica */
     bool unread;                     /* the row is not simulated, for the system did not let a file be read */
     int nmessages;
     struct { enum exit_code code; int line, column; char file[256], text[400]; } messages[4];
@@ -70,6 +73,8 @@ void validation_release(struct validation *validation);
 /* Simulates a row (outcome.c). */
 void outcome_find(struct outcome *outcome, struct paper *paper, size_t row, bool plain,
                   const struct validation_options *options);
+/* The row could not be simulated, for these errors. */
+void outcome_fail(struct outcome *outcome, const struct error *err);
 /* What is predicted for a row in a measured column: a metric, or the ratio of two rows'; NaN: not simulated. */
 double validation_predicted(const struct validation *validation, size_t row, size_t column);
 /* The error of a row in a measured column; NaN if either number is missing. */
@@ -98,10 +103,17 @@ void validation_print_markdown(const struct validation *validation, FILE *out);
 void validation_print_largest(const size_t largest[2], FILE *out);
 json_t *validation_json(const struct validation *validation);
 
-/* The error of the time behind the first number that a row has of it, as the validation asks it; NaN: there is none that
- * says something about other predictions. */
+/* The error of the time behind the first number that a row has of it, as the validation asks it; NaN: there is none. */
 double validation_time_error(const struct validation *validation, size_t row);
-/* How sure predictions are (sure.c). The same of the row asked plainly. */
+/* Straight lines through the times of rows that differ in the number of micro-batches alone, least squares (slopes.c): s of each
+ * micro-batch, and s of a step besides them. */
+struct line { double each, constant; };
+struct slope { size_t first, last, rows; struct line measured, predicted; };
+/* Of the rows that are so and of which `first` is the first; false: it is not, or no two have different numbers. */
+bool validation_slope(const struct validation *validation, size_t first, struct slope *slope);
+/* Prints a line for each such set of rows. */
+void validation_print_slopes(const struct validation *validation, FILE *out);
+/* How sure predictions are (sure.c). The same of the row asked plainly; NaN also where it says nothing about others. */
 double validation_evidence(const struct validation *validation, size_t row);
 /* Prints the rows of scenarios/paper/errors.tsv that the table makes, or with NULL the heading. -1: a first error is of no
  * row that was printed, of those that were selected. */

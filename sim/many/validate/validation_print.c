@@ -163,6 +163,8 @@ void validation_print(const struct validation *validation, bool brief, FILE *out
             print_summary(validation, paper->columns[c].name, &validation->summaries[c], out);
     print_plain(validation->plain, out);
     print_summary(validation, "relative to other rows", &validation->relative, out);
+    if (!brief)
+        validation_print_slopes(validation, out);
     if (validation->memory[0][1] + validation->memory[1][0] + validation->memory[1][1])
         fprintf(out, "memory: %zu rows fitted, %zu of them are predicted to; %zu did not, %zu of them are "
                 "predicted not to\n", validation->memory[0][0] + validation->memory[0][1], validation->memory[0][0],
@@ -268,6 +270,23 @@ void validation_print_markdown(const struct validation *validation, FILE *out)
     }
 }
 
+/* Why the row could not be simulated, as errors of a command are told. */
+static json_t *failure_json(const struct outcome *outcome)
+{
+    struct error err = {0};
+    json_t *all, *errors;
+
+    for (int i = 0; i < outcome->nmessages; i++)
+        error_add(&err, outcome->messages[i].code,
+                  (struct loc){outcome->messages[i].file, outcome->messages[i].line, outcome->messages[i].column}, "%s",
+                  outcome->messages[i].text);
+    all = errors_json(&err);
+    errors = json_incref(json_object_get(all, "errors"));
+    json_decref(all);
+    error_release(&err);
+    return errors;
+}
+
 static json_t *row_json(const struct validation *validation, size_t row)
 {
     const struct paper *paper = validation->paper;
@@ -289,6 +308,8 @@ static json_t *row_json(const struct validation *validation, size_t row)
     }
     for (size_t i = 0; outcome->simulated && metric_at(i); i++)
         json_put(predicted, metric_at(i)->name, json_finite(metric_value(&outcome->metrics, metric_at(i))));
+    if (!outcome->simulated)
+        json_put(json, "errors", failure_json(outcome));
     json_put(json, "measured", measured);
     json_put(json, "predicted", predicted);
     json_put(json, "breakdown_s", outcome->simulated ? breakdown_json(&outcome->metrics) : json_null());

@@ -398,6 +398,7 @@ json_t *caveats_json(const struct scenario *scenario, const struct metrics *metr
     struct arena arena = {0};
     struct caveats caveats = caveats_of(&arena, scenario);
     const char *unlike = certainty_unlike(&arena, scenario, metrics), *sheets = certainty_sheets(&arena, scenario, metrics);
+    const char *links = certainty_links(&arena, scenario);
     const char *lockstep = caveat_lockstep(&arena, metrics);
     json_t *json = json_array();
 
@@ -407,6 +408,8 @@ json_t *caveats_json(const struct scenario *scenario, const struct metrics *metr
         json_append(json, json_words(lockstep));
     if (sheets)
         json_append(json, json_words(sheets));
+    if (links)
+        json_append(json, json_words(links));
     if (unlike)
         json_append(json, json_words(unlike));
     arena_release(&arena);

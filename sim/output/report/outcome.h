@@ -33,8 +33,4 @@ void outcome_refused(json_t *row, const struct error *err);
 /* The same of a simulation that was lost. */
 void outcome_lost(json_t *row, enum outcome outcome, const char *reason);
 
-/* All mistakes, for commands that a program reads: {"errors": [{"file", "line", "column", "message", "rule"}],
- * "exit_code": 5}; a mistake without a value has null. */
-json_t *errors_json(const struct error *err);
-
 #endif

@@ -14,7 +14,7 @@
 #include "base/units.h"
 #include "text.h"
 
-#define UNITS ((enum unit)(UNIT_PRICE + 1))
+#define UNITS ((enum unit)(UNIT_SAMPLE_RATE + 1))
 
 static double parsed(enum unit unit, const char *text)
 {
@@ -53,6 +53,8 @@ static void test_parse(void **state)
         {UNIT_FLOP_RATE, "1 EFLOP/s", 1e18},
         {UNIT_POWER, "400 W", 400}, {UNIT_POWER, "1.2 kW", 1200}, {UNIT_POWER, "3 MW", 3e6}, {UNIT_POWER, "5 mW", 5e-3},
         {UNIT_PRICE, "2.50 $/h", 2.5}, {UNIT_PRICE, "3 USD/h", 3}, {UNIT_PRICE, "0", 0},
+        {UNIT_SAMPLE_RATE, "500 samples/s", 500}, {UNIT_SAMPLE_RATE, "10 k samples/s", 1e4},
+        {UNIT_SAMPLE_RATE, "10k samples/s", 1e4}, {UNIT_SAMPLE_RATE, "1.5 M samples/s", 1.5e6},
     };
 
     (void)state;

@@ -55,6 +55,7 @@ static const struct { size_t begin, size;
     MEMBER(kinds[0].gpu.title),
     MEMBER(kinds[0].gpu.changed),
     MEMBER(kinds[0].gpu.power),
+    MEMBER(kinds[0].gpu.power_error), /* follows from board_power and power */
     MEMBER(kinds[0].gpu.base),
     MEMBER(network.name),
     MEMBER(network.file),

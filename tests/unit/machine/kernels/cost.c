@@ -63,6 +63,22 @@ static void hand_computed(void **state)
         assert_close(seconds(cases[i].kernel), cases[i].expected);
 }
 
+/* Fused attention has a share of the peak of its own where that is known, and else that of products, which keep theirs. */
+static void attention_has_its_own_rate(void **state)
+{
+    struct gpu known = gpu;
+    struct cost_model model = {.source = COST_ROOFLINE, .gpu = &known};
+
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        for (enum kernel_kind kind = 0; kind < KERNEL_KIND_COUNT; kind++) {
+            struct kernel kernel = {.kind = kind, .dtype = DTYPE_FP16, .flop = 1e12, .launches = 1};
+
+            known.attention_efficiency = i ? i / 8. : NAN;
+            assert_close(cost_kernel(&model, &kernel).seconds, (kind == KERNEL_ATTENTION && i ? 40e-3 / i : 10e-3) + 3e-6);
+        }
+}
+
 static void formats_without_a_rate_use_fp32(void **state)
 {
     (void)state;
@@ -179,7 +195,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hand_computed),
-        cmocka_unit_test(formats_without_a_rate_use_fp32),
+        cmocka_unit_test(formats_without_a_rate_use_fp32), cmocka_unit_test(attention_has_its_own_rate),
         cmocka_unit_test(more_work_never_takes_less),
         cmocka_unit_test(the_ridge),
         cmocka_unit_test(unaligned_batches),

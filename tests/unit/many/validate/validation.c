@@ -250,6 +250,60 @@ static void test_json(void **state)
     release(&paper, &validation);
 }
 
+/* GPipe takes (M + P - 1) 3 s; measured are lines of M, one of them as a rate. Rows that differ in anything else, that have no time
+ * or that are alone are no part of a line. */
+static void test_slopes(void **state)
+{
+    static const char lines[] = "source: lines\n"
+                                "columns: [id, strategy.pipeline, batch.micro_batches, measured.iteration_time_s, measured.mfu]\n"
+                                "rows: [[a, 2, 4, 13, ~], [b, 4, 4, 20, ~], [c, 2, 8, 21, ~], [d, 2, 16, ~, 0.5], [e, 2, 10, 25, ~],\n"
+                                "       [f, 4, 8, 24, ~], [g, 1, 4, 9, ~], [h, 4, 8, 26, ~]]\n";
+    static const struct { size_t first, last, rows; double each, constant; } expected[] = {{0, 4, 3, 2, 5}, {1, 7, 3, 1.25, 15}};
+    size_t found = 0;
+    struct validation validation;
+    struct paper paper;
+
+    (void)state;
+    run(&paper, &validation, lines, NULL);
+    for (size_t row = 0; row < paper.nrows; row++) {
+        struct slope slope;
+
+        if (!validation_slope(&validation, row, &slope))
+            continue;
+        assert_true(found < COUNT(expected) && slope.first == expected[found].first && slope.last == expected[found].last &&
+                    slope.rows == expected[found].rows);
+        close_to(slope.measured.each, expected[found].each);
+        close_to(slope.measured.constant, expected[found].constant);
+        close_to(slope.predicted.each, 3);
+        close_to(slope.predicted.constant, found ? 9 : 3);
+        found++;
+    }
+    assert_int_equal(found, COUNT(expected));
+    release(&paper, &validation);
+}
+
+/* Bytes with a unit and without one are the same; other numbers have none. */
+static void test_bytes(void **state)
+{
+    static const char sizes[] = "source: sizes\n"
+                                "columns: [id, strategy.pipeline, measured.peak_memory_bytes]\n"
+                                "rows: [[a, 1, 4 GB], [b, 1, 4000000000], [c, 1, 4e9], [d, 1, 2 GiB]]\n";
+    static const char odd[] = "source: sizes\ncolumns: [id, measured.peak_memory_bytes]\nrows: [[a, 4 s]]\n";
+    struct validation validation;
+    struct paper paper;
+    struct error err = {0};
+
+    (void)state;
+    run(&paper, &validation, sizes, NULL);
+    for (size_t row = 0; row < 3; row++)
+        close_to(paper.rows[row].measured[2], 4e9);
+    close_to(paper.rows[3].measured[2], 2147483648.0);
+    release(&paper, &validation);
+    assert_int_equal(load(&paper, odd, &err), -1);
+    error_release(&err);
+    paper_release(&paper);
+}
+
 /* What does not run is counted; the others are there. */
 static void test_failures(void **state)
 {
@@ -268,6 +322,13 @@ static void test_failures(void **state)
     assert_int_equal(err.count, 1);
     assert_int_equal(err.messages[0].loc.line, 3);
     close_to(validation_error(&validation, 0, 2), 0);
+    json_t *json = validation_json(&validation), *rows = json_object_get(json, "rows");
+    json_t *errors = json_object_get(json_array_get(rows, 1), "errors");
+    assert_null(json_object_get(json_array_get(rows, 0), "errors"));
+    assert_int_equal(json_array_size(errors), 1);
+    assert_string_equal(json_string_value(json_object_get(json_array_get(errors, 0), "message")), err.messages[0].text);
+    assert_int_equal(json_integer_value(json_object_get(json_array_get(errors, 0), "line")), 3);
+    json_decref(json);
     error_release(&err);
     release(&paper, &validation);
 }
@@ -276,7 +337,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_errors),    cmocka_unit_test(test_summary),  cmocka_unit_test(test_rank),
-        cmocka_unit_test(test_ratio),
+        cmocka_unit_test(test_ratio),     cmocka_unit_test(test_bytes),     cmocka_unit_test(test_slopes),
         cmocka_unit_test(test_selection), cmocka_unit_test(test_failures),
         cmocka_unit_test(test_json),      cmocka_unit_test(test_largest),
     };
