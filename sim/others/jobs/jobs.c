@@ -36,11 +36,11 @@ static void add_leaf(struct arena *arena, const char *name, const struct node *v
     size_t count = value->kind == NODE_SEQUENCE ? value->count : 1;
 
     *argument = (struct launch_argument){
-        .name = name, .loc = loc, .values = ARENA_ARRAY(arena, struct shell_word, count + 1)};
+        .name = name, .loc = loc, .values = ARENA_ARRAY(arena, struct launch_word, count + 1)};
     for (size_t i = 0; i < count; i++) {
         const struct node *item = value->kind == NODE_SEQUENCE ? value->items[i] : value;
 
-        argument->values[argument->count++] = (struct shell_word){item->text ? item->text : node_flow(arena, item),
+        argument->values[argument->count++] = (struct launch_word){item->text ? item->text : node_flow(arena, item),
                                                                   item->loc};
     }
 }
