@@ -3,6 +3,7 @@
 
     tests/importers.py DTSIM"""
 import os
+import random
 import re
 import subprocess
 import sys
@@ -293,6 +294,36 @@ def test_length():
                            "strategy: {zero: 3}\nmemory: {recompute: full}\n" % model)
         done = subprocess.run([DTSIM, "run", "run.yaml"], capture_output=True, text=True, timeout=60, check=False)
         expect(done.returncode == 5 and ("131072 tokens" in done.stderr) == said_so, "run of " + model, done.stderr)
+
+
+CHOICES = ["--use-megatron-fsdp", "--data-parallel-sharding-strategy optim_grads_params", "--use-distributed-optimizer",
+           "--overlap-param-gather", "--overlap-grad-reduce", "--fp8-format hybrid", "--fp8-param-gather", "--fp8-recipe blockwise",
+           "--use-precision-aware-optimizer", "--optimizer-cpu-offload", "--grad-reduce-in-bf16", "--tp-comm-overlap",
+           "--sequence-parallel", "--recompute-activations", "--optimizer muon", "--use-torch-fsdp2", "--calculate-per-token-loss",
+           "--num-distributed-optimizer-instances 2", "--tensor-model-parallel-size 2", "--pipeline-model-parallel-size 2",
+           "--context-parallel-size 2", "--expert-model-parallel-size 2", "--num-experts 8"]
+
+
+def test_checked():
+    """What 'dtsim check' refuses, import refuses, at a line of the file where an argument says the key."""
+    rolls = random.Random(60)
+    refused = 0
+
+    for _ in range(400 if os.environ.get("DTSIM_TESTS") == "all" else 60):
+        text = MODEL + "\n" + "\n".join(rolls.sample(CHOICES, rolls.randint(2, 6))) + "\n"
+        rc, scenario, said = run("megatron", text, "--cluster", "dgx-h100")
+        if rc:
+            refused += 1
+            expect(scenario == "", text, "it printed a scenario that it refused")
+            continue
+        with open("checked.yaml", "w") as file:
+            file.write(scenario)
+        done = subprocess.run([DTSIM, "check", "checked.yaml"], capture_output=True, text=True, check=False)
+        expect(done.returncode == 0, text, "check refuses what import printed:\n" + done.stderr)
+    rc, scenario, said = run("megatron", MODEL + "\n--use-megatron-fsdp --data-parallel-sharding-strategy "
+                             "optim_grads_params\n--fp8-format hybrid --fp8-param-gather\n", "--cluster", "dgx-h100")
+    expect(rc == 5 and re.search(r"^file:3:\d+: error: .*zero 3", said, re.M), "fp8 weights of zero 3", said)
+    expect(refused > 0, "refused", "none")
 
 
 def main():

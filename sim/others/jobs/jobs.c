@@ -23,10 +23,10 @@ int job_import(struct arena *arena, const char *path, const struct job_kind *kin
     if (!text)
         return -1;
     root = kind->read(arena, &(struct job_text){file, text, length, options, NULL}, &comment, notes, err);
-    if (root)
-        imported_print(root, file, kind->name, comment, out);
+    int rc = root ? imported_print(root, file, kind->name, comment, out, err) : -1;
+
     free(text);
-    return root ? 0 : -1;
+    return rc;
 }
 
 static void add_leaf(struct arena *arena, const char *name, const struct node *value, struct loc loc,

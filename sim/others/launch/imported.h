@@ -27,8 +27,9 @@ struct imported {
 void imported_begin(struct imported *m);
 /* Says what became of each argument; under --strict warnings are errors. rc: -1: the importer failed. 0 or -1. */
 int imported_end(struct imported *m, int rc, FILE *notes);
-/* Prints a scenario under a comment that says where it comes from. */
-void imported_print(const struct node *root, const char *file, const char *kind, const char *comment, FILE *out);
+/* Prints a scenario under a comment that says where it comes from, unless 'dtsim check' refuses it: then -1, and the messages
+ * stand at the arguments that say the keys. */
+int imported_print(struct node *root, const char *file, const char *kind, const char *comment, FILE *out, struct error *err);
 /* Puts the values of rows that name a key, and warns of what the simulation does not have. */
 void imported_plain(struct imported *m);
 /* GPUs of a node of a platform (NULL: of dgx-h100); 0: an error. */
