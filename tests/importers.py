@@ -102,6 +102,9 @@ COUNTS = [
      "sbatch job.sh", 2, None, 16, 0),
     ("N=$(nvidia-smi -L | wc -l)\ntorchrun --nproc_per_node $N PROGRAM", 1, None, 8, 0),
     ("N=$(nvidia-smi --query-gpu=name --format=csv,noheader | wc -l)\ntorchrun --nproc_per_node $N PROGRAM", 1, None, 8, 0),
+    ("N=`python -c \"import torch; print(torch.cuda.device_count())\"`\ntorchrun --nproc_per_node $N PROGRAM", 1, None, 8, 0),
+    ("set -u\nif command -v nvidia-smi > /dev/null; then N=$(nvidia-smi -L | wc -l); else N=2; fi\n"
+     "torchrun --nproc_per_node $N PROGRAM", 1, None, 8, 0),
     ("N=$(python -c 'print(4)')\ntorchrun --nproc_per_node $N PROGRAM", None, None, None, 2),
     ("N=$(python -c 'print(4)' | wc -l)\ntorchrun --nproc_per_node $N PROGRAM", None, None, None, 2),
     ("if python x.py; then N=8; else N=4; fi\ntorchrun --nproc_per_node $N PROGRAM", None, None, None, 2),

@@ -42,12 +42,6 @@ static _Noreturn void fail(const char *what)
     _exit(1);
 }
 
-static void limit(int what, rlim_t most)
-{
-    if (setrlimit(what, &(struct rlimit){most, most}))
-        fail("a limit");
-}
-
 /* The child, up to the program's start, which it asks. */
 static void begin(void *context)
 {
@@ -60,11 +54,12 @@ static void begin(void *context)
     close_range(3, SANDBOX_SAYS - 1, 0);
     close_range(LISTENS + 1, ~0U, 0);
     setsid();
-    limit(RLIMIT_CORE, 0);
-    limit(RLIMIT_CPU, SANDBOX_SECONDS);
-    limit(RLIMIT_FSIZE, SANDBOX_BYTES);
-    limit(RLIMIT_AS, SANDBOX_MEMORY);
-    limit(RLIMIT_NOFILE, DESCRIPTORS);
+    if (setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0}) ||
+        setrlimit(RLIMIT_CPU, &(struct rlimit){SANDBOX_SECONDS, SANDBOX_SECONDS}) ||
+        setrlimit(RLIMIT_FSIZE, &(struct rlimit){SANDBOX_BYTES, SANDBOX_BYTES}) ||
+        setrlimit(RLIMIT_AS, &(struct rlimit){SANDBOX_MEMORY, SANDBOX_MEMORY}) ||
+        setrlimit(RLIMIT_NOFILE, &(struct rlimit){DESCRIPTORS, DESCRIPTORS}))
+        fail("limits");
     signal(SIGPIPE, SIG_DFL);
     snprintf(path, sizeof path, "%s/bin/%s", held->sandbox->folder, held->words[0]);
     if (chdir(held->sandbox->folder) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))

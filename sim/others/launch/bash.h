@@ -8,9 +8,10 @@
 #include "process/sandbox.h"
 
 enum { BASH_MAX_BYTES = 1 << 20 };
-/* Around the name of what is not known: MARK_BEGIN NAME MARK_END. No script may hold these characters. */
-#define MARK_BEGIN '\1'
-#define MARK_END '\2'
+/* Around the name of what is not known: MARK_BEGIN NAME MARK_END. No script may hold these characters; bash has uses of its own
+ * for '\1'. */
+#define MARK_BEGIN '\2'
+#define MARK_END '\3'
 
 struct launch_word { const char *text; struct loc loc; };
 struct launch_set { const char *name, *value; };

@@ -266,7 +266,9 @@ static void put(struct starters *s, const char *name, const struct launch_number
 
     if (number->value <= 0 && number->unknown)
         *GROW(&s->launch->doubts) = (struct launch_doubt){
-            name, arena_printf(s->arena, "%s is not known here; give --set %s=N", number->unknown, name), number->loc};
+            name, arena_printf(s->arena, "%s is not known here; give %s%s%s--set %s=N", number->unknown,
+                               *number->unknown == '$' ? "" : "--env ", *number->unknown == '$' ? "" : number->unknown,
+                               *number->unknown == '$' ? "" : "=N or ", name), number->loc};
     if (number->value <= 0 && number->value != ALL)
         return;
     argument = GROW(&s->launch->launcher);
