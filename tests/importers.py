@@ -5,6 +5,7 @@
 import os
 import random
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -297,6 +298,36 @@ def test_length():
                            "strategy: {zero: 3}\nmemory: {recompute: full}\n" % model)
         done = subprocess.run([DTSIM, "run", "run.yaml"], capture_output=True, text=True, timeout=60, check=False)
         expect(done.returncode == 5 and ("131072 tokens" in done.stderr) == said_so, "run of " + model, done.stderr)
+
+
+def test_scripts():
+    """Arguments, variables and other files of a script; its exits; several launches."""
+    launch = "torchrun --nproc_per_node 8 pretrain_gpt.py " + MODEL + " --tensor-model-parallel-size "
+    with open("other.sh", "w") as other:
+        other.write("TP=4\n")
+    beside = tempfile.mkdtemp()
+    with open(os.path.join(beside, "env.sh"), "w") as other:
+        other.write("TP=4\n")
+    with open("broken.sh", "w") as other:
+        other.write("#\nTP=<a degree>\n")
+    for text, options, degree, named in (
+            (launch + "$2", ["8", "2"], 2, None), (launch + "$2", ["8"], None, "file:1:"), (launch + "${2:-4}", [], 4, None),
+            (launch + "$TP", ["--env", "TP=2"], 2, None), (launch + "${TP:-2}", [], 2, None), (launch + "$TP", [], None, "TP"),
+            (". ./other.sh\n" + launch + "$TP", [], 4, None), (". broken.sh\n" + launch + "$TP", [], None, "broken.sh:2:"),
+            (". ./none.sh\n" + launch + "${TP:-2}", [], 2, "file:1:"), ("exit 1\n" + launch + "2", [], 2, "file:1:"),
+            (launch + "2\nexit\n" + launch + "4", [], 2, None), (launch + "2\n" + launch + "4", [], None, "lines 1 and 2"),
+            (launch + "2\n" + launch + "4", ["--launch", "2"], 4, None), (launch + "2 --lr 1\n" + launch + "2 --lr 2", [], 2, None),
+            ("python x.py --rows 3\n" + launch + "2", [], 2, None), (launch + "2 > /nowhere/log 2>&1", [], 2, None),
+            ("/opt/bin/" + launch + "2", [], 2, None), ("exec " + launch + "2", [], 2, None),
+            ("set -e\nmkdir -p a/b\ncp x y\ncd /nowhere/else\n" + launch + "2 | tee log", [], 2, None),
+            (". %s/env.sh\n" % beside + launch + "${TP:-2}", [], 2, "Permission denied"),
+            (". %s/env.sh\n" % beside + launch + "${TP:-2}", ["--read", beside], 4, None),
+            ("A=(" + MODEL + ")", ["--set", "nnodes=1", "--set", "nproc_per_node=8"], 1, None)):
+        rc, scenario, said = run("megatron", text + "\n", "--cluster", "dgx-h100", *options)
+        expect((rc == 0) == (degree is not None), text, said)
+        expect(not degree or (number("tensor", scenario) or 1) == degree, text, scenario)
+        expect(not named or named in said, text, said)
+    shutil.rmtree(beside)
 
 
 CHOICES = ["--use-megatron-fsdp", "--data-parallel-sharding-strategy optim_grads_params", "--use-distributed-optimizer",

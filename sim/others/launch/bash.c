@@ -156,15 +156,18 @@ static const char **environment_of(const struct bash_reader *reader, const struc
 static void take_remarks(const struct bash_reader *reader, const char *words, struct bash_commands *commands)
 {
     static const char mark[] = ": line ";
+    size_t folder = strlen(reader->sandbox.folder);
 
     for (const char *at = words, *end; (end = strchr(at, '\n')); at = end + 1) {
         const char *line = arena_strndup(reader->arena, at, (size_t)(end - at)), *text = strstr(line, ": ");
         const char *name = text ? arena_strndup(reader->arena, line, (size_t)(text - line)) : "";
         struct bash_remark remark = {{reader->script->file, 0, 0}, line};
+        const char *own = name + (strncmp(name, reader->sandbox.folder, folder) || name[folder] != '/' ? 0 : folder + 1);
 
-        if (!strcmp(name, reader->path) && !strncmp(text, mark, sizeof mark - 1) && strstr(text + 2, ": ")) {
-            remark.loc.line = atoi(text + sizeof mark - 1);
-            remark.loc.column = 1;
+        if (!text || word_in("bin/bash bash", own))
+            continue;
+        if (!strncmp(text, mark, sizeof mark - 1) && strstr(text + 2, ": ")) {
+            remark.loc = (struct loc){strcmp(name, reader->path) ? own : reader->script->file, atoi(text + sizeof mark - 1), 1};
             remark.text = arena_printf(reader->arena, "bash says: %s", strstr(text + 2, ": ") + 2);
         } else if (!strcmp(name, reader->path)) {
             remark.text = arena_printf(reader->arena, "bash says: %s", text + 2);

@@ -177,6 +177,9 @@ static int read_launch(struct launch_search *s)
     if (find_launch(s))
         return -1;
     tell(s);
+    if (s->options->launch && !s->chosen)
+        return error_add(s->err, EXIT_INPUT, (struct loc){.file = s->script.file}, "--launch %d: the script has fewer launches",
+                         s->options->launch);
     words = s->chosen ? launch_words_of(s, s->chosen) : words_of_arrays(s);
     if (s->chosen) {
         place_around(s);
