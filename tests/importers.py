@@ -3,7 +3,9 @@
 
     tests/importers.py DTSIM"""
 import os
+import random
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -38,7 +40,7 @@ def number(key, text):
 
 
 # A launch, where PROGRAM is the program with its arguments; nodes, GPUs a node that differ from 8, all GPUs; the line of a
-# warning about the number of GPUs, or 0 where there is none.
+# warning about the number of GPUs, or 0 where there is none. No nodes: it is an error there.
 COUNTS = [
     ("torchrun --nnodes 4 --nproc_per_node 8 PROGRAM", 4, None, 32, 0),
     ("torchrun --nnodes=4 --nproc-per-node=8 PROGRAM", 4, None, 32, 0),
@@ -64,11 +66,11 @@ COUNTS = [
     ("#SBATCH --nodes=4 --gres=gpu:h100:4\nG=$SLURM_GPUS_ON_NODE\nsrun torchrun --nnodes 4 --nproc_per_node $G PROGRAM",
      4, 4, 16, 0),
     ("#SBATCH --nodes 2\n#SBATCH --gpus-per-node=8\nN=$(scontrol show hostnames | wc -l)\n"
-     "torchrun --nnodes $N --nproc_per_node gpu PROGRAM", 2, None, 16, 1),
-    ("#SBATCH --nodes=4\nsrun torchrun --nproc_per_node 8 PROGRAM", 1, None, 8, 1),
-    ("#SBATCH --nodes=4\nsrun torchrun --nnodes 2 --nproc_per_node 8 PROGRAM", 2, None, 16, 1),
-    ("#SBATCH --nodes=2\n#SBATCH --gres=gpu:8\nsrun torchrun --nnodes 2 --nproc_per_node 4 PROGRAM", 2, 4, 8, 2),
-    ("#SBATCH --nodes=2-4\nsrun torchrun --nnodes $SLURM_NNODES --nproc_per_node 8 PROGRAM", 1, None, 8, 2),
+     "torchrun --nnodes $N --nproc_per_node gpu PROGRAM", 2, None, 16, 2),
+    ("#SBATCH --nodes=4\nsrun torchrun --nproc_per_node 8 PROGRAM", None, None, None, 2),
+    ("#SBATCH --nodes=4\nsrun torchrun --nnodes 2 --nproc_per_node 8 PROGRAM", None, None, None, 2),
+    ("#SBATCH --nodes=2\n#SBATCH --gres=gpu:8\nsrun torchrun --nnodes 2 --nproc_per_node 4 PROGRAM", None, None, None, 3),
+    ("#SBATCH --nodes=2-4\nsrun torchrun --nnodes $SLURM_NNODES --nproc_per_node 8 PROGRAM", None, None, None, 2),
     ("srun -N 4 --ntasks-per-node=8 python PROGRAM", 4, None, 32, 0),
     ("srun -N4 --ntasks-per-node 4 python PROGRAM", 4, 4, 16, 0),
     ("srun --nodes=2 --ntasks 16 python PROGRAM", 2, None, 16, 0),
@@ -89,6 +91,31 @@ COUNTS = [
     ("deepspeed --num_nodes 4 PROGRAM", 4, None, 32, 0),
     ("deepspeed --num_gpus=4 PROGRAM", 1, None, 4, 0),
     ("deepspeed --hostfile hosts PROGRAM", 1, None, 8, 1),
+    ("printf 'a slots=4\\nb slots=4 # second\\n#c slots=4\\nd slots=4' > hosts; deepspeed --hostfile hosts PROGRAM", 3, 4, 12, 0),
+    ("printf 'a slots=4\\nb slots=8\\n' > hosts; deepspeed --hostfile=hosts PROGRAM", 1, None, 8, 1),
+    ("#PBS -l select=4:ncpus=8:ngpus=8:mpiprocs=8\nmpirun -np 32 python PROGRAM", 4, None, 32, 0),
+    ("#PBS -l nodes=4:ppn=8\ntorchrun --nnodes 4 --nproc_per_node 8 PROGRAM", 4, None, 32, 0),
+    ("#PBS -l select=2:ngpus=8\ntorchrun --nnodes 4 --nproc_per_node 8 PROGRAM", None, None, None, 2),
+    ("torchrun PROGRAM", 1, None, 1, 0),
+    ("torchrun --standalone PROGRAM", 1, None, 1, 0),
+    ("sbatch -N 3 <<E\n#!/bin/bash\n#SBATCH --nodes=2\nsrun torchrun --nnodes \\$SLURM_NNODES --nproc_per_node 8 PROGRAM\nE", 3, None, 24, 0),
+    ("cat > job.sh <<'E'\n#!/bin/bash\n#SBATCH -N 2\nN=${SLURM_NNODES:-1}\nsrun torchrun --nnodes $N --nproc_per_node 8 PROGRAM\nE\n"
+     "sbatch job.sh", 2, None, 16, 0),
+    ("N=$(nvidia-smi -L | wc -l)\ntorchrun --nproc_per_node $N PROGRAM", 1, None, 8, 0),
+    ("N=$(nvidia-smi --query-gpu=name --format=csv,noheader | wc -l)\ntorchrun --nproc_per_node $N PROGRAM", 1, None, 8, 0),
+    ("N=`python -c \"import torch; print(torch.cuda.device_count())\"`\ntorchrun --nproc_per_node $N PROGRAM", 1, None, 8, 0),
+    ("set -u\nif command -v nvidia-smi > /dev/null; then N=$(nvidia-smi -L | wc -l); else N=2; fi\n"
+     "torchrun --nproc_per_node $N PROGRAM", 1, None, 8, 0),
+    ("N=$(python -c 'print(4)')\ntorchrun --nproc_per_node $N PROGRAM", None, None, None, 2),
+    ("N=$(python -c 'print(4)' | wc -l)\ntorchrun --nproc_per_node $N PROGRAM", None, None, None, 2),
+    ("if python x.py; then N=8; else N=4; fi\ntorchrun --nproc_per_node $N PROGRAM", None, None, None, 2),
+    ("torchrun --nproc_per_node ${GPUS:-4} PROGRAM", 1, None, 4, 0),
+    ("torchrun --nproc_per_node $GPUS PROGRAM", None, None, None, 1),
+    ("set -u\ntorchrun --nproc_per_node $GPUS PROGRAM", None, None, None, 2),
+    ("torchrun --nproc_per_node $((GPUS * 2 + 4)) PROGRAM", None, None, None, 1),
+    ("torchrun --nproc_per_node $((${GPUS:-2} * 2 + 4)) PROGRAM", 1, None, 8, 0),
+    ("[ -n \"$GPUS\" ] || GPUS=8\ntorchrun --nproc_per_node $GPUS PROGRAM", 1, None, 8, 0),
+    ("if [ -z $NIGHT ]; then torchrun --nproc_per_node 8 PROGRAM; fi", 1, None, 8, 0),
     ("deepspeed --hostfile hosts --num_nodes 2 --num_gpus 8 PROGRAM", 2, None, 16, 0),
     ("accelerate launch --num_processes 16 --num_machines 2 PROGRAM", 2, None, 16, 0),
     ("accelerate launch --num_processes=16 PROGRAM", 2, None, 16, 0),
@@ -102,7 +129,9 @@ def test_counts():
         warned = [int(n) for n, _ in re.findall(r"^file:(\d+):\d+: warning: (.*(GPUs|Slurm|nodes).*)$".replace("(GPUs", "(?:GPUs"),
                                                 said, re.M)]
         found = number("nodes", scenario), number("gpus_per_node", scenario), number("data", scenario)
-        expect(rc == 0 and found == (nodes, per_node, gpus) and (line in warned if line else not warned), launch,
+        refused = re.search(r"^file:%d:\d+: error: " % line, said, re.M)
+        right = rc == 0 and found == (nodes, per_node, gpus) and (line in warned if line else not warned)
+        expect(right if nodes else rc == 4 and refused, launch,
                "nodes, GPUs a node, GPUs: expected %s, found %s; warnings in lines %s, expected %d\n%s" %
                ((nodes, per_node, gpus), found, warned, line, said))
     rc, scenario, said = run("megatron", "torchrun --nproc_per_node 4 pretrain_gpt.py --tensor-model-parallel-size 8 " + MODEL)
@@ -271,11 +300,74 @@ def test_length():
         expect(done.returncode == 5 and ("131072 tokens" in done.stderr) == said_so, "run of " + model, done.stderr)
 
 
+def test_scripts():
+    """Arguments, variables and other files of a script; its exits; several launches."""
+    launch = "torchrun --nproc_per_node 8 pretrain_gpt.py " + MODEL + " --tensor-model-parallel-size "
+    with open("other.sh", "w") as other:
+        other.write("TP=4\n")
+    beside = tempfile.mkdtemp()
+    with open(os.path.join(beside, "env.sh"), "w") as other:
+        other.write("TP=4\n")
+    with open("broken.sh", "w") as other:
+        other.write("#\nTP=<a degree>\n")
+    for text, options, degree, named in (
+            (launch + "$2", ["8", "2"], 2, None), (launch + "$2", ["8"], None, "file:1:"), (launch + "${2:-4}", [], 4, None),
+            (launch + "$TP", ["--env", "TP=2"], 2, None), (launch + "${TP:-2}", [], 2, None), (launch + "$TP", [], None, "TP"),
+            (". ./other.sh\n" + launch + "$TP", [], 4, None), (". broken.sh\n" + launch + "$TP", [], None, "broken.sh:2:"),
+            (". ./none.sh\n" + launch + "${TP:-2}", [], 2, "file:1:"), ("exit 1\n" + launch + "2", [], 2, "file:1:"),
+            (launch + "2\nexit\n" + launch + "4", [], 2, None), (launch + "2\n" + launch + "4", [], None, "lines 1 and 2"),
+            (launch + "2\n" + launch + "4", ["--launch", "2"], 4, None), (launch + "2 --lr 1\n" + launch + "2 --lr 2", [], 2, None),
+            ("python x.py --rows 3\n" + launch + "2", [], 2, None), (launch + "2 > /nowhere/log 2>&1", [], 2, None),
+            ("/opt/bin/" + launch + "2", [], 2, None), ("exec " + launch + "2", [], 2, None),
+            ("set -e\nmkdir -p a/b\ncp x y\ncd /nowhere/else\n" + launch + "2 | tee log", [], 2, None),
+            (". %s/env.sh\n" % beside + launch + "${TP:-2}", [], 2, "Permission denied"),
+            (". %s/env.sh\n" % beside + launch + "${TP:-2}", ["--read", beside], 4, None),
+            ("A=(" + MODEL + ")", ["--set", "nnodes=1", "--set", "nproc_per_node=8"], 1, None)):
+        rc, scenario, said = run("megatron", text + "\n", "--cluster", "dgx-h100", *options)
+        expect((rc == 0) == (degree is not None), text, said)
+        expect(not degree or (number("tensor", scenario) or 1) == degree, text, scenario)
+        expect(not named or named in said, text, said)
+    shutil.rmtree(beside)
+
+
+CHOICES = ["--use-megatron-fsdp", "--data-parallel-sharding-strategy optim_grads_params", "--use-distributed-optimizer",
+           "--overlap-param-gather", "--overlap-grad-reduce", "--fp8-format hybrid", "--fp8-param-gather", "--fp8-recipe blockwise",
+           "--use-precision-aware-optimizer", "--optimizer-cpu-offload", "--grad-reduce-in-bf16", "--tp-comm-overlap",
+           "--sequence-parallel", "--recompute-activations", "--optimizer muon", "--use-torch-fsdp2", "--calculate-per-token-loss",
+           "--num-distributed-optimizer-instances 2", "--tensor-model-parallel-size 2", "--pipeline-model-parallel-size 2",
+           "--context-parallel-size 2", "--expert-model-parallel-size 2", "--num-experts 8"]
+
+
+def test_checked():
+    """What 'dtsim check' refuses, import refuses, at a line of the file where an argument says the key."""
+    rolls = random.Random(60)
+    refused = 0
+
+    for _ in range(400 if os.environ.get("DTSIM_TESTS") == "all" else 60):
+        text = MODEL + "\n" + "\n".join(rolls.sample(CHOICES, rolls.randint(2, 6))) + "\n"
+        rc, scenario, said = run("megatron", text, "--cluster", "dgx-h100")
+        if rc:
+            refused += 1
+            expect(scenario == "", text, "it printed a scenario that it refused")
+            continue
+        with open("checked.yaml", "w") as file:
+            file.write(scenario)
+        done = subprocess.run([DTSIM, "check", "checked.yaml"], capture_output=True, text=True, check=False)
+        expect(done.returncode == 0, text, "check refuses what import printed:\n" + done.stderr)
+    rc, scenario, said = run("megatron", MODEL + "\n--use-megatron-fsdp --data-parallel-sharding-strategy "
+                             "optim_grads_params\n--fp8-format hybrid --fp8-param-gather\n", "--cluster", "dgx-h100")
+    expect(rc == 5 and re.search(r"^file:3:\d+: error: .*zero 3", said, re.M), "fp8 weights of zero 3", said)
+    expect(refused > 0, "refused", "none")
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         with open("config.json", "w") as config:
             config.write(CONFIG)
+        if "no Landlock" in run("megatron", "torchrun pretrain_gpt.py " + MODEL)[2]:
+            print("skipped: this kernel has no Landlock")
+            return 0
         tests = [test for name, test in sorted(globals().items()) if name.startswith("test_")]
         for test in tests:
             test()

@@ -31,7 +31,7 @@ static void read_back(const struct node *root)
 static void check(reader *read, const char *text, size_t size)
 {
     static const char shape[] = "transformer: {layers: 8, hidden: 64, heads: 4, sequence: 128, vocabulary: 256}";
-    static const struct shell_set sets[] = {{"nnodes", "1"}, {"nproc_per_node", "8"}};
+    static const struct launch_set sets[] = {{"nnodes", "1"}, {"nproc_per_node", "8"}};
     struct import_options options = {.sets = sets, .nsets = COUNT(sets)};
     struct arena arena = {0};
     struct error err = {0};

@@ -27,7 +27,7 @@ static void read_back(const struct node *root)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const struct shell_set sets[] = {{"num-layers", "8"}, {"hidden-size", "64"}, {"num-attention-heads", "4"},
+    static const struct launch_set sets[] = {{"num-layers", "8"}, {"hidden-size", "64"}, {"num-attention-heads", "4"},
                                             {"seq-length", "128"}, {"micro-batch-size", "1"}, {"N", "3"}};
     struct import_options options = {.sets = sets, .nsets = COUNT(sets)};
     struct arena arena = {0};
@@ -36,7 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct node *root = NULL;
     const char *comment;
     FILE *notes = fopen("/dev/null", "w");
-    int rc = launch_parse(&arena, "fuzz.sh", (const char *)data, size, sets, COUNT(sets), &launch, &err);
+    int rc = launch_parse(&arena, "fuzz.sh", (const char *)data, size, &launch, &err);
 
     BUG_IF((rc != 0) != (err.count > 0));
     if (!rc)

@@ -111,7 +111,7 @@ static struct node *import(struct arena *arena, const char *framework, const cha
                            struct node *model, FILE *notes, struct error *err)
 {
     char number[16];
-    struct shell_set sets[] = {{"nnodes", "1"}, {"nproc_per_node", number}};
+    struct launch_set sets[] = {{"nnodes", "1"}, {"nproc_per_node", number}};
     struct import_options options = {.sets = sets, .nsets = COUNT(sets)};
     const char *comment;
     struct launch launch = {0};
@@ -127,7 +127,7 @@ static struct node *import(struct arena *arena, const char *framework, const cha
     if (!strcmp(framework, "bridge"))
         return bridge_scenario(arena, &(struct job_text){"bridge.yaml", text, length, &options, NULL}, &comment, notes,
                                err);
-    if (!launch_parse(arena, "args.txt", text, length, sets, COUNT(sets), &launch, err))
+    if (!launch_parse(arena, "args.txt", text, length, &launch, err))
         root = megatron_scenario(arena, &launch, &options, &comment, notes, err);
     launch_release(&launch);
     return root;

@@ -203,7 +203,7 @@ static int check(const struct scenario *scenario, const char *path)
     fclose(notes);
     if (done) {
         said.text = text;
-        assert_int_equal(launch_parse(&arena, "a command", text, length, NULL, 0, &said.launch, &err), 0);
+        assert_int_equal(launch_parse(&arena, "a command", text, length, &said.launch, &err), 0);
         check_tables(&said);
         check_numbers(&said);
         if (has_bash())

@@ -56,7 +56,7 @@ static void check(const char *text, const char *name, int *read, int *clash)
     FILE *out = open_memstream(&notes, &size);
     struct node *root = NULL;
 
-    if (!launch_parse(&arena, name, text, strlen(text), NULL, 0, &launch, &err))
+    if (!launch_parse(&arena, name, text, strlen(text), &launch, &err))
         root = megatron_scenario(&arena, &launch, &options, &comment, out, &err);
     fclose(out);
     if (root) {

@@ -308,7 +308,11 @@ static int parse_option(const struct command *command, int argc, char **argv, in
             continue;
         if (!value)
             return usage_error(command, "%s: expected a value after it", word);
+        if (arguments->ngiven == COUNT(arguments->given))
+            return usage_error(command, "%s: at most %zu options", word, COUNT(arguments->given));
         arguments->values[k] = value;
+        arguments->given[arguments->ngiven].option = k;
+        arguments->given[arguments->ngiven++].value = value;
         return strcmp(command->accepts[k], BUDGET_OPTION) ? ARGS_DONE : parse_budget(command, value, arguments);
     }
     return unknown_option(command, word);

@@ -38,7 +38,9 @@ struct arguments {
     int npositional;
     const char *sets[256];           /* --set PATH=VALUE */
     size_t nsets;
-    const char *values[32];          /* by index in `accepts` */
+    const char *values[32];          /* by index in `accepts`; of an option that is given again the last one */
+    struct { size_t option; const char *value; } given[ARGS_MAX];    /* all options in their order */
+    size_t ngiven;
     struct budget budget;            /* of commands that accept --budget */
 };
 /* The value of an option, or "" of one that takes none, goes to arguments.values. All commands know --set, --help and

@@ -134,10 +134,11 @@ static const struct import { const char *name; importer *import; } imports[] = {
     {"nemo", import_nemo},
 };
 
-enum { OPT_OP, OPT_RANKS, OPT_PER_NODE, OPT_CLUSTER, OPT_STRICT, OPT_HF_CONFIG };
+enum { OPT_OP, OPT_RANKS, OPT_PER_NODE, OPT_CLUSTER, OPT_STRICT, OPT_HF_CONFIG, OPT_ENV, OPT_READ, OPT_LAUNCH, OPT_TRUST };
 static const char *const options[] = {[OPT_OP] = "--op=", [OPT_RANKS] = "--ranks=", [OPT_PER_NODE] = "--per-node=",
                                       [OPT_CLUSTER] = "--cluster=", [OPT_STRICT] = "--strict",
-                                      [OPT_HF_CONFIG] = "--hf-config="};
+                                      [OPT_HF_CONFIG] = "--hf-config=", [OPT_ENV] = "--env=", [OPT_READ] = "--read=",
+                                      [OPT_LAUNCH] = "--launch=", [OPT_TRUST] = "--trust"};
 
 static const char *import_candidate(size_t i, const void *context)
 {
@@ -177,24 +178,41 @@ static int hints_parse(const struct command *command, const struct arguments *ar
                                ARGS_DONE;
 }
 
-/* --set NAME=VALUE: a variable of the script, or an argument. */
-static int sets_parse(const struct command *command, const struct arguments *arguments, struct arena *arena,
-                      struct import_options *hints)
+/* NAME=VALUE behind --set or --env. */
+static int pair_parse(const struct command *command, struct arena *arena, const char *option, const char *text,
+                      struct launch_set *pair)
 {
-    struct shell_set *sets = ARENA_ARRAY(arena, struct shell_set, arguments->nsets + 1);
+    const char *equals = strchr(text, '=');
 
-    for (size_t i = 0; i < arguments->nsets; i++) {
-        const char *equals = strchr(arguments->sets[i], '=');
-
-        if (!equals || equals == arguments->sets[i])
-            return usage_error(command, "--set: expected NAME=VALUE, a variable of the script or an argument, found '%s'",
-                               arguments->sets[i]);
-        sets[i].name = arena_strndup(arena, arguments->sets[i], (size_t)(equals - arguments->sets[i]));
-        sets[i].value = equals + 1;
-    }
-    *hints = (struct import_options){arguments->values[OPT_CLUSTER], arguments->values[OPT_STRICT] != NULL,
-                                     arguments->values[OPT_HF_CONFIG], sets, arguments->nsets};
+    if (!equals || equals == text)
+        return usage_error(command, "%s: expected NAME=VALUE, found '%s'", option, text);
+    *pair = (struct launch_set){arena_strndup(arena, text, (size_t)(equals - text)), equals + 1};
     return ARGS_DONE;
+}
+
+/* What the options say of a launch. */
+static int launch_options(const struct command *command, const struct arguments *arguments, struct arena *arena,
+                          struct import_options *hints)
+{
+    struct launch_set *sets = ARENA_ARRAY(arena, struct launch_set, arguments->nsets + 1);
+    struct launch_set *environment = ARENA_ARRAY(arena, struct launch_set, arguments->ngiven + 1);
+    const char **folders = ARENA_ARRAY(arena, const char *, arguments->ngiven + 1);
+    size_t nenvironment = 0, nfolders = 0, launch = 0;
+    int code = ARGS_DONE;
+
+    for (size_t i = 0; i < arguments->nsets && code == ARGS_DONE; i++)
+        code = pair_parse(command, arena, "--set", arguments->sets[i], &sets[i]);
+    for (size_t i = 0; i < arguments->ngiven && code == ARGS_DONE; i++)
+        if (arguments->given[i].option == OPT_READ)
+            folders[nfolders++] = arguments->given[i].value;
+        else if (arguments->given[i].option == OPT_ENV)
+            code = pair_parse(command, arena, "--env", arguments->given[i].value, &environment[nenvironment++]);
+    if (code == ARGS_DONE && arguments->values[OPT_LAUNCH])
+        code = count_parse(command, "--launch", arguments->values[OPT_LAUNCH], 1000, &launch);
+    *hints = (struct import_options){arguments->values[OPT_CLUSTER], arguments->values[OPT_STRICT] != NULL,
+                                     arguments->values[OPT_HF_CONFIG], sets, arguments->nsets, environment, nenvironment,
+                                     arguments->positional + 2, folders, arguments->values[OPT_TRUST] != NULL, (int)launch};
+    return code;
 }
 
 /* Whether the file says how a training was launched. */
@@ -208,14 +226,16 @@ static bool is_launch(importer *import)
 static int refuse_options(const struct command *command, const struct arguments *arguments, importer *import)
 {
     for (size_t i = 0; i < COUNT(options); i++) {
-        bool goes = i <= OPT_PER_NODE ? import == import_nccl : is_launch(import) &&
-                    (i != OPT_HF_CONFIG || import != import_megatron);
+        bool goes = i <= OPT_PER_NODE ? import == import_nccl : i >= OPT_ENV ? import == import_megatron :
+                    is_launch(import) && (i != OPT_HF_CONFIG || import != import_megatron);
 
         if (arguments->values[i] && !goes)
             return usage_error(command, "%.*s goes with %s", (int)strcspn(options[i], "="), options[i],
-                               i <= OPT_PER_NODE ? "nccl-tests" : i == OPT_HF_CONFIG ? "deepspeed, torchtitan, bridge and nemo" :
+                               i <= OPT_PER_NODE ? "nccl-tests" : i >= OPT_ENV ? "megatron" : i == OPT_HF_CONFIG ? "deepspeed, torchtitan, bridge and nemo" :
                                "megatron, deepspeed, torchtitan, bridge and nemo");
     }
+    if (arguments->npositional > 2 && import != import_megatron)
+        return usage_error(command, "unexpected argument '%s'", arguments->positional[2]);
     if (arguments->nsets && !is_launch(import))
         return usage_error(command, "--set changes a scenario; expected a kind of file and the file");
     return ARGS_DONE;
@@ -229,7 +249,7 @@ static int import_main(const struct command *command, int argc, char **argv)
     const struct import *import = NULL;
     struct node *root;
     struct import_hints hints;
-    int code = arguments_parse(command, argc, argv, 2, 2, &arguments);
+    int code = arguments_parse(command, argc, argv, 2, ARGS_MAX - 1, &arguments);
 
     if (code != ARGS_DONE)
         return code;
@@ -242,7 +262,7 @@ static int import_main(const struct command *command, int argc, char **argv)
     if (code == ARGS_DONE)
         code = hints_parse(command, &arguments, &hints.nccl);
     if (code == ARGS_DONE)
-        code = sets_parse(command, &arguments, &arena, &hints.launch);
+        code = launch_options(command, &arguments, &arena, &hints.launch);
     if (code != ARGS_DONE) {
         arena_release(&arena);
         return code;
@@ -267,7 +287,8 @@ static const char **words(struct arena *arena, struct error *err)
 const struct command cmd_import = {
     .name = "import",
     .usage = "pytorch-schedule FILE | nccl-tests FILE [--op OPERATION] [--ranks N] [--per-node M] | "
-             "pipedream-profile FILE | kineto FILE | megatron FILE | "
+             "pipedream-profile FILE | kineto FILE | "
+             "megatron FILE [ARGUMENTS...] [--env NAME=VALUE]... [--read FOLDER]... [--launch N] [--trust] | "
              "deepspeed FILE --hf-config CONFIG | torchtitan FILE [--hf-config CONFIG] | "
              "bridge FILE [--hf-config CONFIG] | nemo FILE [--hf-config CONFIG] "
              "[--cluster NAME] [--strict] [--set NAME=VALUE]...",
@@ -307,19 +328,18 @@ const struct command cmd_import = {
                "waiting for data\n"
                "  kineto              the trace of a training step on one GPU by PyTorch's profiler (record_shapes=True): "
                "samples of\n"
-               "                      its kernels for 'dtsim calibrate'. Products, FlashAttention-2, norms, softmax, "
-               "gelu, embeddings,\n"
-               "                      fused Adam, copies; what torch.compile fuses or a CUDA graph runs is no operation "
-               "that it knows:\n"
-               "                      comments name what is left out, and stderr says which share of the kernels' time "
-               "the samples hold\n"
+               "                      its kernels for 'dtsim calibrate'; what torch.compile fuses or a CUDA graph runs is no "
+               "operation that\n"
+               "                      it knows. Comments name what is left out, stderr the share of the kernels' time that the "
+               "samples hold\n"
                "  megatron            how Megatron-LM or Megatron-DeepSpeed was launched: a scenario with its model, "
                "degrees, batch and\n"
-               "                      memory, and the software with its switches. FILE is a shell script (variables, "
-               "arrays, functions;\n"
-               "                      nothing is run, and a warning names a statement that is not evaluated), a list of "
-               "arguments, or\n"
-               "                      a log with the arguments that it printed. stderr says what became of each argument: in the "
+               "                      memory, and the software with its switches. FILE is a script of bash with its ARGUMENTS, a list "
+               "of arguments,\n"
+               "                      or a log with the arguments that it printed. bash runs the script in a child that reads the "
+               "script's\n"
+               "                      folder and writes nothing; programs like torchrun or rm do not start, their words are taken. "
+               "stderr says what became of each argument: in the "
                "scenario,\n"
                "                      default, without effect on the time, or not simulated (a warning); an unknown one is an "
                "error\n"
@@ -335,8 +355,12 @@ const struct command cmd_import = {
                "  --cluster NAME      its GPUs: dtsim list platforms, or a file; left out: dgx-h100 with the fewest nodes "
                "that hold the\n"
                "                      degrees, unless the launcher or the log says how many GPUs\n"
-               "  --set NAME=VALUE    a variable that the script does not set, an argument (num-layers=32), or nnodes and\n"
-               "                      nproc_per_node\n"
+               "  --set NAME=VALUE    an argument (num-layers=32), or nnodes and nproc_per_node\n"
+               "  --env NAME=VALUE    a variable with which the script begins; it has no others but what launchers set "
+               "(SLURM_NNODES)\n"
+               "  --read FOLDER       the script may read it, too\n"
+               "  --launch N          the Nth of the script's launches; left out: the first one with a model\n"
+               "  --trust             run the script where the kernel has no Landlock to hold it; it can read all your files then\n"
                "  --strict            warnings are errors\n"
                "  --op OPERATION      what a file of nccl-tests measured that does not say so (older versions): "
                "all_reduce, ...\n"

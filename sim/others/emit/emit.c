@@ -75,7 +75,7 @@ static const struct node *read_back(const struct framework *framework, struct em
         "cluster",          "costs",          "simulation",         "memory.enforce",
         "memory.limit",     "memory.context", "memory.activations", "strategy.all_reduce",
         "strategy.channels"};
-    const struct shell_set sets[] = {{"nnodes", "1"},
+    const struct launch_set sets[] = {{"nnodes", "1"},
                                      {"nproc_per_node", arena_printf(e->arena, "%d", scenario_gpus(e->scenario))}};
     struct import_options options = {.sets = sets, .nsets = COUNT(sets)};
     const struct node *dump = NULL;

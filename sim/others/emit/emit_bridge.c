@@ -174,7 +174,7 @@ static void write_keys(struct emit *e)
     emit_megatron_write(e);
     fclose(e->out);
     e->out = out;
-    BUG_IF(launch_parse(e->arena, "the arguments", text, length, NULL, 0, &launch, &err));
+    BUG_IF(launch_parse(e->arena, "the arguments", text, length, &launch, &err));
     put_all(&keys, &launch, e);
     write_sections(&keys, out);
     free(keys.list.items);

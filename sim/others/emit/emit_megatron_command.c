@@ -69,7 +69,7 @@ struct node *emit_megatron_read(struct emit *e, const char *text, size_t length,
     struct node *root = NULL;
     const char *comment;
 
-    if (!launch_parse(e->arena, "the arguments", text, length, options->sets, options->nsets, &launch, err))
+    if (!launch_parse(e->arena, "the arguments", text, length, &launch, err))
         root = megatron_scenario(e->arena, &launch, options, &comment, notes, err);
     launch_release(&launch);
     return root;

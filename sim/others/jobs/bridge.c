@@ -115,8 +115,8 @@ static void add(struct imported *m, const char *name, const char *value, const c
     struct loc loc = place(m, key);
     struct launch_argument *argument = GROW(&m->launch->arguments);
 
-    *argument = (struct launch_argument){name, loc, ARENA_ARRAY(m->arena, struct shell_word, 1), 1};
-    argument->values[0] = (struct shell_word){value, loc};
+    *argument = (struct launch_argument){name, loc, ARENA_ARRAY(m->arena, struct launch_word, 1), 1};
+    argument->values[0] = (struct launch_word){value, loc};
 }
 
 static void drop(struct imported *m, const char *key)
@@ -277,8 +277,8 @@ static const char *joined(struct imported *m, const struct launch_argument *argu
 
 static void set_text(struct imported *m, struct launch_argument *argument, const char *text)
 {
-    argument->values = ARENA_ARRAY(m->arena, struct shell_word, 1);
-    argument->values[0] = (struct shell_word){text, argument->loc};
+    argument->values = ARENA_ARRAY(m->arena, struct launch_word, 1);
+    argument->values[0] = (struct launch_word){text, argument->loc};
     argument->count = 1;
 }
 

@@ -215,8 +215,8 @@ static void add_launcher(struct arena *arena, const struct node *nemo, struct la
         if (!node || !node->text)
             continue;
         argument = GROW(&launch->launcher);
-        *argument = (struct launch_argument){numbers[i].name, node->loc, ARENA_ARRAY(arena, struct shell_word, 1), 1};
-        argument->values[0] = (struct shell_word){node->text, node->loc};
+        *argument = (struct launch_argument){numbers[i].name, node->loc, ARENA_ARRAY(arena, struct launch_word, 1), 1};
+        argument->values[0] = (struct launch_word){node->text, node->loc};
     }
 }
 

@@ -23,10 +23,10 @@ int job_import(struct arena *arena, const char *path, const struct job_kind *kin
     if (!text)
         return -1;
     root = kind->read(arena, &(struct job_text){file, text, length, options, NULL}, &comment, notes, err);
-    if (root)
-        imported_print(root, file, kind->name, comment, out);
+    int rc = root ? imported_print(root, file, kind->name, comment, out, err) : -1;
+
     free(text);
-    return root ? 0 : -1;
+    return rc;
 }
 
 static void add_leaf(struct arena *arena, const char *name, const struct node *value, struct loc loc,
@@ -36,11 +36,11 @@ static void add_leaf(struct arena *arena, const char *name, const struct node *v
     size_t count = value->kind == NODE_SEQUENCE ? value->count : 1;
 
     *argument = (struct launch_argument){
-        .name = name, .loc = loc, .values = ARENA_ARRAY(arena, struct shell_word, count + 1)};
+        .name = name, .loc = loc, .values = ARENA_ARRAY(arena, struct launch_word, count + 1)};
     for (size_t i = 0; i < count; i++) {
         const struct node *item = value->kind == NODE_SEQUENCE ? value->items[i] : value;
 
-        argument->values[argument->count++] = (struct shell_word){item->text ? item->text : node_flow(arena, item),
+        argument->values[argument->count++] = (struct launch_word){item->text ? item->text : node_flow(arena, item),
                                                                   item->loc};
     }
 }

@@ -10,6 +10,7 @@
 
 #include "config/conf.h"
 #include "launch/launch.h"
+#include "scenario/scenario.h"
 
 void imported_put(struct imported *m, const char *path, const char *format, ...)
 {
@@ -78,6 +79,8 @@ static void put_plain(struct imported *m)
         else if (row->kind == KIND_NUMBER)
             value = arena_printf(m->arena, "%g", strtod(value, NULL));
         imported_put(m, row->path, "%s", value);
+        if (node_at(m->root, row->path))
+            node_at(m->root, row->path)->loc = argument->count ? argument->values[0].loc : argument->loc;
     }
 }
 
@@ -189,10 +192,26 @@ int imported_end(struct imported *m, int rc, FILE *notes)
     return rc;
 }
 
-void imported_print(const struct node *root, const char *file, const char *kind, const char *comment, FILE *out)
+int imported_print(struct node *root, const char *file, const char *kind, const char *comment, FILE *out, struct error *err)
 {
-    fputs("# From ", out);
-    text_write(TEXT_LINE, file, out);
-    fprintf(out, ", by dtsim import %s.\n%s", kind, comment);
-    node_print(root, out);
+    struct scenario scenario = {0};
+    struct arena arena = {0};
+    char *text = NULL;
+    size_t length;
+    FILE *print = open_memstream(&text, &length);
+    int rc;
+
+    BUG_IF(!print);
+    fputs("# From ", print);
+    text_write(TEXT_LINE, file, print);
+    fprintf(print, ", by dtsim import %s.\n%s", kind, comment);
+    node_print(root, print);
+    fclose(print);
+    rc = scenario_read(&arena, root, NULL, 0, "run", &scenario, err);
+    if (!rc)
+        fwrite(text, 1, length, out);
+    scenario_release(&scenario);
+    arena_release(&arena);
+    free(text);
+    return rc;
 }

@@ -8,14 +8,6 @@
 #include "launch/argument.h"
 #include "launch/launch.h"
 
-struct import_options {
-    const char *cluster;             /* a file of platforms/, or a path; NULL: dgx-h100 */
-    bool strict;                     /* a warning is an error */
-    const char *hf_config;           /* a Hugging Face config.json with the model; NULL: none */
-    const struct shell_set *sets;    /* of arguments (num-layers, 32) and of a script's variables */
-    size_t nsets;
-};
-
 struct imported {
     struct arena *arena;
     struct launch *launch;
@@ -35,12 +27,13 @@ struct imported {
 void imported_begin(struct imported *m);
 /* Says what became of each argument; under --strict warnings are errors. rc: -1: the importer failed. 0 or -1. */
 int imported_end(struct imported *m, int rc, FILE *notes);
-/* Prints a scenario under a comment that says where it comes from. */
-void imported_print(const struct node *root, const char *file, const char *kind, const char *comment, FILE *out);
+/* Prints a scenario under a comment that says where it comes from, unless 'dtsim check' refuses it: then -1, and the messages
+ * stand at the arguments that say the keys. */
+int imported_print(struct node *root, const char *file, const char *kind, const char *comment, FILE *out, struct error *err);
 /* Puts the values of rows that name a key, and warns of what the simulation does not have. */
 void imported_plain(struct imported *m);
-/* GPUs of a node of the platform of the options, or of dgx-h100; 0: an error. */
-long imported_node_gpus(struct imported *m);
+/* GPUs of a node of a platform (NULL: of dgx-h100); 0: an error. */
+long imported_node_gpus(struct arena *arena, const char *platform, struct error *err);
 /* The GPUs that --set or the launch says (nnodes x nproc_per_node, or world-size), or a log; 0: nobody says it. */
 long imported_world(struct imported *m);
 /* Puts the cluster and strategy.data, and warns of what is not said. `model`: GPUs of a replica; least: of which number

@@ -11,15 +11,6 @@
 
 enum { MOST = 1 << 20 };
 
-static bool same_name(const char *said, const char *name)
-{
-    while (*said && (*said == *name || (*said == '_' && *name == '-'))) {
-        said++;
-        name++;
-    }
-    return !*said && !*name;
-}
-
 /* A number of GPUs or nodes; 0: it is none. */
 static long whole(const char *text)
 {
@@ -37,12 +28,12 @@ static long launcher_number(struct imported *m, const char *name)
     const char *text = NULL;
 
     for (size_t i = 0; i < arguments->count; i++)
-        if (same_name(arguments->items[i].name, name) && arguments->items[i].count)
+        if (launch_same_name(arguments->items[i].name, name) && arguments->items[i].count)
             text = arguments->items[i].values[0].text;
     for (size_t i = 0; i < m->options->nsets; i++)
-        if (same_name(m->options->sets[i].name, name))
+        if (launch_same_name(m->options->sets[i].name, name))
             text = m->options->sets[i].value;
-    return !text ? 0 : !strcmp(text, "gpu") ? imported_node_gpus(m) : whole(text);
+    return !text ? 0 : !strcmp(text, "gpu") ? imported_node_gpus(m->arena, m->options->cluster, m->err) : whole(text);
 }
 
 long imported_world(struct imported *m)
@@ -55,19 +46,19 @@ long imported_world(struct imported *m)
     return nodes && per_node ? nodes * per_node : launcher_number(m, "world-size");
 }
 
-long imported_node_gpus(struct imported *m)
+long imported_node_gpus(struct arena *arena, const char *platform, struct error *err)
 {
-    const char *name = m->options->cluster ? m->options->cluster : "dgx-h100";
-    struct node *value = node_mapping(m->arena), *platform = node_scalar(m->arena, name, true);
+    const char *name = platform ? platform : "dgx-h100";
+    struct node *value = node_mapping(arena), *scalar = node_scalar(arena, name, true);
     struct cluster cluster = {0};
 
-    value->loc = platform->loc = (struct loc){.file = "--cluster"};
-    node_put(m->arena, value, "platform", platform);
-    node_put(m->arena, value, "nodes", node_scalar(m->arena, "1", false));
+    value->loc = scalar->loc = (struct loc){.file = "--cluster"};
+    node_put(arena, value, "platform", scalar);
+    node_put(arena, value, "nodes", node_scalar(arena, "1", false));
     if (!strcmp(name, "ideal"))
-        return error_add(m->err, EXIT_INPUT, value->loc, "'ideal' has no GPUs; expected a platform that has: dtsim list platforms"),
+        return error_add(err, EXIT_INPUT, value->loc, "'ideal' has no GPUs; expected a platform that has: dtsim list platforms"),
                0;
-    if (cluster_load(m->arena, value, &cluster, m->err))
+    if (cluster_load(arena, value, &cluster, err))
         return 0;
     return cluster_node_gpus(&cluster, 0);
 }
@@ -103,7 +94,7 @@ static long nodes_of(struct imported *m, long world, long *per_node)
 long imported_cluster(struct imported *m, long model, long least, long replicas, long world)
 {
     const char *name = m->options->cluster ? m->options->cluster : "dgx-h100";
-    long per_node = imported_node_gpus(m), all = per_node, data, nodes;
+    long per_node = imported_node_gpus(m->arena, m->options->cluster, m->err), all = per_node, data, nodes;
 
     if (!per_node)
         return 0;

@@ -9,7 +9,7 @@
 
 #include "base/base.h"
 #include "launch/launch.h"
-#include "launch/shell.h"
+#include "launch/bash.h"
 
 static size_t row_index(const struct imported *m, const struct argument_row *row)
 {
@@ -85,21 +85,21 @@ static bool is_unknown(const char *text)
 }
 
 /* Values that are not known: what would make them known. */
-static int refuse_unknown(struct imported *m, const struct argument_row *row, const struct shell_word *value)
+static int refuse_unknown(struct imported *m, const struct argument_row *row, const struct launch_word *value)
 {
-    const char *name = shell_unknown(m->arena, value->text);
+    const char *name = launch_unknown(m->arena, value->text);
     bool variable = isalpha((unsigned char)*name) || *name == '_';
 
     return error_add(m->err, EXIT_INPUT, value->loc, "%s: %s is not known here: the file alone does not say it; give "
-                     "--set %s=VALUE", imported_shown(m, row->name), name, variable ? name : row->name);
+                     "%s %s=VALUE", imported_shown(m, row->name), name, variable ? "--env" : "--set", variable ? name : row->name);
 }
 
 /* A value of the row's kind? */
-static int check_value(struct imported *m, const struct argument_row *row, const struct shell_word *value)
+static int check_value(struct imported *m, const struct argument_row *row, const struct launch_word *value)
 {
     char *end, shown[CLIP_SIZE];
 
-    if (shell_unknown(m->arena, value->text))
+    if (launch_unknown(m->arena, value->text))
         return refuse_unknown(m, row, value);
     if (row->kind == KIND_INT) {
         long number = strtol(value->text, &end, 10);
@@ -124,10 +124,10 @@ static void drop_unknown_end(struct imported *m, const struct argument_row *row,
     size_t least = row->kind == KIND_FLAG ? 0 : 1;
 
     while (argument->count > least && is_unknown(argument->values[argument->count - 1].text)) {
-        const struct shell_word *value = &argument->values[--argument->count];
+        const struct launch_word *value = &argument->values[--argument->count];
 
         launch_warn(m->launch, m->arena, value->loc, "%s is not known here, and what it holds is left out; if it holds "
-                    "arguments give --set NAME=VALUE", shell_unknown(m->arena, value->text));
+                    "arguments give --env NAME=VALUE", launch_unknown(m->arena, value->text));
     }
 }
 
@@ -247,16 +247,18 @@ static int sort_one(struct imported *m, struct launch_argument *argument, size_t
 }
 
 /* --set num-layers=32 is as if the last argument were --num-layers 32. */
-static int sort_set(struct imported *m, const struct shell_set *set)
+static int sort_set(struct imported *m, const struct launch_set *set)
 {
     const char *name = set->name + (strncmp(set->name, "--", 2) ? 0 : 2);
     const struct argument_row *row = m->table->find(name, false);
     struct launch_argument *argument = arena_alloc(m->arena, sizeof *argument);
 
     if (!row)
-        return 0;
-    *argument = (struct launch_argument){name, {.file = "--set"}, ARENA_ARRAY(m->arena, struct shell_word, 1), 1};
-    argument->values[0] = (struct shell_word){set->value, argument->loc};
+        return !m->launch->program || launch_is_count(name) || launch_same_name(name, "world-size") ? 0 :
+               error_add(m->err, EXIT_INPUT, (struct loc){.file = "--set"}, "'%s' is no argument of %s; a variable of the script is "
+                         "given by --env %s=%s", name, m->table->framework, name, set->value);
+    *argument = (struct launch_argument){name, {.file = "--set"}, ARENA_ARRAY(m->arena, struct launch_word, 1), 1};
+    argument->values[0] = (struct launch_word){set->value, argument->loc};
     if (m->given[row_index(m, row)])
         m->counts[row->class]--;
     m->given[row_index(m, row)] = NULL;
@@ -286,6 +288,30 @@ static void warn_alone(struct imported *m)
                           imported_shown(m, arena_strndup(m->arena, row->needs, strcspn(row->needs, " "))));
 }
 
+/* Whether --set says an option by that name, with '_' for '-' too. */
+static bool is_set(const struct imported *m, const char *name)
+{
+    for (size_t i = 0; i < m->options->nsets; i++)
+        if (launch_same_name(m->options->sets[i].name, name))
+            return true;
+    return false;
+}
+
+/* Options whose values are not known, where they decide something. */
+static int refuse_doubts(struct imported *m)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < m->launch->doubts.count; i++) {
+        const struct launch_doubt *doubt = &m->launch->doubts.items[i];
+        const struct argument_row *row = m->table->find(doubt->name, false);
+
+        if ((row ? row->class != ARGUMENT_IDLE : launch_is_count(doubt->name)) && !is_set(m, doubt->name))
+            rc = error_add(m->err, EXIT_INPUT, doubt->loc, "--%s: %s", doubt->name, doubt->why);
+    }
+    return rc;
+}
+
 int imported_sort(struct imported *m)
 {
     const char *strangers = "";
@@ -301,6 +327,8 @@ int imported_sort(struct imported *m)
     for (size_t i = 0; i < m->options->nsets; i++)
         if (sort_set(m, &m->options->sets[i]))
             rc = -1;
+    if (refuse_doubts(m))
+        rc = -1;
     if (*strangers)
         launch_warn(m->launch, m->arena, m->launch->loc, "what these do is not simulated, and whether they have their "
                     "defaults is not known here: %s", strangers);

@@ -1,5 +1,5 @@
 /* launch_log: "  num_layers ............... 32". */
-#include "launch/launch.h"
+#include "launch/launch_internal.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -26,16 +26,16 @@ static void put_values(struct arena *arena, const char *value, struct loc loc, s
 {
     size_t length = strlen(value);
 
-    argument->values = ARENA_ARRAY(arena, struct shell_word, length + 1);
+    argument->values = ARENA_ARRAY(arena, struct launch_word, length + 1);
     if (*value != '[') {
-        argument->values[argument->count++] = (struct shell_word){value, loc};
+        argument->values[argument->count++] = (struct launch_word){value, loc};
         return;
     }
     for (const char *at = value + 1; *at && *at != ']';) {
         size_t n = strcspn(at, "',] ");
 
         if (n)
-            argument->values[argument->count++] = (struct shell_word){arena_strndup(arena, at, n), loc};
+            argument->values[argument->count++] = (struct launch_word){arena_strndup(arena, at, n), loc};
         at += n;
         at += strspn(at, "', ");
     }

@@ -1,11 +1,12 @@
 /* launch_ranks: how many processes a launch starts, on how many nodes, as the programs that start them say it: torchrun,
- * srun and the #SBATCH lines of its job, mpirun, deepspeed, accelerate. Each process has one GPU. Defaults:
+ * srun and the #SBATCH lines of its job, qsub and its #PBS lines, mpirun, deepspeed, accelerate. Each process has one GPU.
+ * Defaults:
  *
  *   torchrun       --nnodes 1, --nproc_per_node 1 (docs.pytorch.org/docs/stable/elastic/run.html)
  *   srun           one task a node (slurm.schedmd.com/srun.html); options that it is not given are those of #SBATCH
  *   deepspeed      all GPUs of this node, or of those of a hostfile (deepspeed.ai/getting-started)
  *   accelerate     what its configuration file says */
-#include "launch/launch.h"
+#include "launch/launch_internal.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -14,9 +15,13 @@
 
 enum { UNSAID = 0, UNKNOWN = -1, ALL = -2, MOST = 1 << 20 };      /* instead of a number; ALL: all GPUs of a node */
 
-struct words { const struct shell_word *items; size_t count; };
+struct words { const struct launch_word *items; size_t count; };
+/* A number that a launch says; 0: it does not; below 0: it is not known. */
+struct launch_number { long value; struct loc loc; const char *unknown; };    /* unknown: what holds it, or NULL */
+/* What Slurm or PBS is asked for: nodes, tasks, tasks a node, GPUs a node. */
+struct launch_slurm { struct launch_number nodes, tasks, per_node, gpus; };
 
-static bool same_name(const char *said, const char *name)
+bool launch_same_name(const char *said, const char *name)
 {
     while (*said && (*said == *name || (*said == '_' && *name == '-'))) {
         said++;
@@ -39,117 +44,78 @@ static long number(const char *text)
     return !*end && value > 0 && value <= MOST ? value : UNKNOWN;
 }
 
-/* The value of the last option of those names ("-N --nodes") among the words; NULL: none is there. */
-static const struct shell_word *find(struct arena *arena, struct words words, const char *names)
+/* What a word says of an option (-N4, --nodes=4, or by the next word); NULL: it is another one. */
+static const char *value_of(struct arena *arena, const struct launch_word *word, bool last, const char *name)
 {
-    struct shell_word *found = NULL;
+    const char *text = word->text, *equals = strchr(text, '=');
 
-    for (const char *at = names; *at; at += strcspn(at, " "), at += *at == ' ') {
-        const char *name = arena_strndup(arena, at, strcspn(at, " "));
-        size_t length = strlen(name);
+    if (equals && *text == '-' && launch_same_name(arena_strndup(arena, text, (size_t)(equals - text)), name))
+        return equals + 1;
+    if (launch_same_name(text, name))
+        return last ? NULL : word[1].text;
+    return strlen(name) == 2 && !strncmp(text, name, 2) && isdigit((unsigned char)text[2]) ? text + 2 : NULL;
+}
 
-        for (size_t i = 0; i < words.count; i++) {
-            const char *text = words.items[i].text, *equals = strchr(text, '='), *value = NULL;
+/* The value of the last option of those names ("-N --nodes") among the words; NULL: none is there. */
+static const struct launch_word *find(struct arena *arena, struct words words, const char *names)
+{
+    struct launch_word *found = NULL;
 
-            if (equals && *text == '-' && same_name(arena_strndup(arena, text, (size_t)(equals - text)), name))
-                value = equals + 1;
-            else if (same_name(text, name) && i + 1 < words.count)
-                value = words.items[i + 1].text;
-            else if (length == 2 && !strncmp(text, name, 2) && isdigit((unsigned char)text[2]))
-                value = text + 2;                            /* -N4 */
+    for (size_t i = 0; i < words.count; i++)
+        for (const char *at = names; *at; at += strcspn(at, " "), at += *at == ' ') {
+            const char *name = arena_strndup(arena, at, strcspn(at, " "));
+            const char *value = value_of(arena, &words.items[i], i + 1 == words.count, name);
+
             if (value) {
                 found = arena_alloc(arena, sizeof *found);
-                *found = (struct shell_word){value, words.items[i].loc};
+                *found = (struct launch_word){value, words.items[i].loc};
             }
         }
-    }
     return found;
 }
 
 static void take(struct arena *arena, struct words words, const char *names, struct launch_number *to)
 {
-    const struct shell_word *word = find(arena, words, names);
+    const struct launch_word *word = find(arena, words, names);
 
     if (word)
-        *to = (struct launch_number){number(word->text), word->loc};
+        *to = (struct launch_number){number(word->text), word->loc, launch_unknown(arena, word->text)};
 }
 
 /* --gres=gpu:8,nvme:1: the part of the GPUs. */
 static void take_gres(struct arena *arena, struct words words, struct launch_number *to)
 {
-    const struct shell_word *word = find(arena, words, "--gres");
+    const struct launch_word *word = find(arena, words, "--gres");
     const char *gpu = word ? strstr(word->text, "gpu") : NULL;
 
     if (gpu)
-        *to = (struct launch_number){gpu[3] == ':' ? number(arena_strndup(arena, gpu, strcspn(gpu, ",("))) : 1, word->loc};
+        *to = (struct launch_number){.value = gpu[3] == ':' ? number(arena_strndup(arena, gpu, strcspn(gpu, ",("))) : 1,
+                                     .loc = word->loc};
+}
+
+/* "4" behind one of those names ("select= nodes=") in PBS's list, -l select=4:ngpus=8. */
+static void take_listed(const struct launch_word *list, const char *first, const char *second, struct launch_number *to)
+{
+    const char *at = strstr(list->text, first);
+
+    at = at ? at + strlen(first) : (at = strstr(list->text, second)) ? at + strlen(second) : NULL;
+    if (at && strtol(at, NULL, 10) > 0 && strtol(at, NULL, 10) <= MOST)
+        *to = (struct launch_number){.value = strtol(at, NULL, 10), .loc = list->loc};
 }
 
 static void read_slurm(struct arena *arena, struct words words, struct launch_slurm *slurm)
 {
+    for (size_t i = 0; i + 1 < words.count; i++)
+        if (!strcmp(words.items[i].text, "-l")) {
+            take_listed(&words.items[i + 1], "select=", "nodes=", &slurm->nodes);
+            take_listed(&words.items[i + 1], "mpiprocs=", "ppn=", &slurm->per_node);
+            take_listed(&words.items[i + 1], "ngpus=", "gpus=", &slurm->gpus);
+        }
     take(arena, words, "-N --nodes", &slurm->nodes);
     take(arena, words, "-n --ntasks", &slurm->tasks);
     take(arena, words, "--ntasks-per-node --tasks-per-node", &slurm->per_node);
     take_gres(arena, words, &slurm->gpus);
     take(arena, words, "--gpus-per-node", &slurm->gpus);
-}
-
-/* The words of a comment's line. */
-static struct words split_line(struct arena *arena, const char *line, size_t length, struct loc loc)
-{
-    struct shell_word *items = ARENA_ARRAY(arena, struct shell_word, length + 1);
-    size_t count = 0;
-
-    for (size_t i = 0; i < length && line[i] != '#';) {
-        size_t n = 0;
-
-        while (i + n < length && !isspace((unsigned char)line[i + n]))
-            n++;
-        if (n)
-            items[count++] = (struct shell_word){arena_strndup(arena, line + i, n),
-                                                 {loc.file, loc.line, loc.column + (int)i}};
-        i += n + 1;
-    }
-    return (struct words){items, count};
-}
-
-void launch_slurm_read(struct arena *arena, const char *file, const char *text, size_t length, struct launch_slurm *slurm)
-{
-    int line = 0;
-
-    for (const char *at = text, *end = text + length, *next; at < end; at = next) {
-        const char *stop = memchr(at, '\n', (size_t)(end - at));
-
-        line++;
-        stop = stop ? stop : end;
-        next = stop + 1;
-        while (at < stop && isspace((unsigned char)*at))
-            at++;
-        if (at < stop && *at != '#')
-            return;                                          /* Slurm reads comments before the first command */
-        if (stop - at > 7 && !strncmp(at, "#SBATCH", 7) && isspace((unsigned char)at[7]))
-            read_slurm(arena, split_line(arena, at + 7, (size_t)(stop - at - 7), (struct loc){file, line, 8}), slurm);
-    }
-}
-
-/* Variables that Slurm sets for a job. */
-size_t launch_slurm_variables(struct arena *arena, const struct launch_slurm *slurm, struct shell_given *given)
-{
-    struct launch_number tasks = slurm->tasks;
-    size_t count = 0;
-
-    if (!tasks.value && slurm->nodes.value > 0 && slurm->per_node.value > 0)
-        tasks = (struct launch_number){slurm->nodes.value * slurm->per_node.value, slurm->per_node.loc};
-    const struct { const char *name; struct launch_number number; } names[] = {
-        {"SLURM_NNODES", slurm->nodes}, {"SLURM_JOB_NUM_NODES", slurm->nodes}, {"SLURM_NTASKS", tasks},
-        {"SLURM_NPROCS", tasks}, {"SLURM_NTASKS_PER_NODE", slurm->per_node}, {"SLURM_GPUS_ON_NODE", slurm->gpus},
-        {"SLURM_GPUS_PER_NODE", slurm->gpus},
-    };
-
-    for (size_t i = 0; i < COUNT(names); i++)
-        if (names[i].number.value > 0)
-            given[count++] = (struct shell_given){
-                {names[i].name, arena_printf(arena, "%ld", names[i].number.value)}, names[i].number.loc};
-    return count;
 }
 
 static const char *last_part(const char *path)
@@ -164,7 +130,7 @@ static const char *starter(const char *text)
 {
     static const struct { const char *word, *name; } names[] = {
         {"torchrun", "torchrun"}, {"torch.distributed.run", "torchrun"}, {"torch.distributed.launch", "torchrun"},
-        {"srun", "srun"}, {"sbatch", "sbatch"}, {"salloc", "sbatch"}, {"mpirun", "mpirun"}, {"mpiexec", "mpirun"},
+        {"srun", "srun"}, {"sbatch", "sbatch"}, {"salloc", "sbatch"}, {"qsub", "sbatch"}, {"mpirun", "mpirun"}, {"mpiexec", "mpirun"},
         {"mpiexec.hydra", "mpirun"}, {"orterun", "mpirun"}, {"prun", "mpirun"}, {"aprun", "mpirun"}, {"ibrun", "srun"}, {"deepspeed", "deepspeed"},
         {"accelerate", "accelerate"},
     };
@@ -187,27 +153,27 @@ struct starters {
 
 static void read_torchrun(struct starters *s, struct words words, struct loc loc)
 {
-    s->nodes = s->per_node = (struct launch_number){UNSAID, loc};
+    s->nodes = s->per_node = (struct launch_number){.value = UNSAID, .loc = loc};
     take(s->arena, words, "--nnodes", &s->nodes);
     take(s->arena, words, "--nproc-per-node", &s->per_node);
-    if (!s->nodes.value && !s->vague && s->per_node.value)
+    if (!s->nodes.value && !s->vague)
         s->nodes.value = 1;
-    if (!s->per_node.value && !s->vague && s->nodes.value)
+    if (!s->per_node.value && !s->vague)
         s->per_node.value = 1;
     s->processes = true;
 }
 
 static void read_mpirun(struct starters *s, struct words words)
 {
-    const struct shell_word *map = find(s->arena, words, "--map-by -map-by");
+    const struct launch_word *map = find(s->arena, words, "--map-by -map-by");
     const char *ppr = map ? strstr(map->text, "ppr:") : NULL;
 
     take(s->arena, words, "-np --np -n -c", &s->world);
     take(s->arena, words, "-npernode --npernode -N -ppn --ppn -perhost", &s->per_node);
     if (ppr && strstr(ppr, ":node"))
-        s->per_node = (struct launch_number){strtol(ppr + 4, NULL, 10), map->loc};
+        s->per_node = (struct launch_number){.value = strtol(ppr + 4, NULL, 10), .loc = map->loc};
     if (s->world.value > 0 && s->per_node.value > 0)
-        s->nodes = (struct launch_number){(s->world.value + s->per_node.value - 1) / s->per_node.value, s->world.loc};
+        s->nodes = (struct launch_number){.value = (s->world.value + s->per_node.value - 1) / s->per_node.value, .loc = s->world.loc};
     s->processes = true;
 }
 
@@ -215,7 +181,7 @@ static void read_deepspeed(struct starters *s, struct words words, struct loc lo
 {
     bool hosts = find(s->arena, words, "-H --hostfile -i --include -e --exclude") != NULL;
 
-    s->nodes = s->per_node = (struct launch_number){UNSAID, loc};
+    s->nodes = s->per_node = (struct launch_number){.value = UNSAID, .loc = loc};
     take(s->arena, words, "--num-nodes", &s->nodes);
     take(s->arena, words, "--num-gpus", &s->per_node);
     if (!s->nodes.value)
@@ -230,7 +196,7 @@ static void read_accelerate(struct starters *s, struct words words)
     take(s->arena, words, "--num-processes", &s->world);
     take(s->arena, words, "--num-machines", &s->nodes);
     if (s->world.value > 0 && s->nodes.value > 0 && s->world.value % s->nodes.value == 0)
-        s->per_node = (struct launch_number){s->world.value / s->nodes.value, s->world.loc};
+        s->per_node = (struct launch_number){.value = s->world.value / s->nodes.value, .loc = s->world.loc};
     s->processes = true;
 }
 
@@ -272,13 +238,14 @@ static void count_tasks(struct starters *s)
     s->per_node = slurm->per_node;
     s->world = slurm->tasks;
     if (!s->per_node.value && s->nodes.value > 0 && s->world.value > 0 && s->world.value % s->nodes.value == 0)
-        s->per_node = (struct launch_number){s->world.value / s->nodes.value, s->world.loc};
+        s->per_node = (struct launch_number){.value = s->world.value / s->nodes.value, .loc = s->world.loc};
     else if (!s->per_node.value && !s->world.value && s->nodes.value)
-        s->per_node = (struct launch_number){1, s->nodes.loc};
+        s->per_node = (struct launch_number){.value = 1, .loc = s->nodes.loc};
 }
 
-/* What Slurm says instead of what is not known, or beside it. */
-static void compare(struct starters *s, struct launch_number *said, const struct launch_number *slurm, const char *what)
+/* What Slurm says instead of what is not known. Where both say it they must agree. */
+static void compare(struct starters *s, struct launch_number *said, const struct launch_number *slurm, const char *name,
+                    const char *what)
 {
     if (slurm->value <= 0)
         return;
@@ -287,8 +254,9 @@ static void compare(struct starters *s, struct launch_number *said, const struct
                     "not known here", slurm->value, what);
         *said = *slurm;
     } else if (said->value > 0 && said->value != slurm->value) {
-        launch_warn(s->launch, s->arena, slurm->loc, "Slurm is asked for %ld %s; the launch in line %d is for %ld, which are "
-                    "taken", slurm->value, what, said->loc.line, said->value);
+        *GROW(&s->launch->doubts) = (struct launch_doubt){
+            name, arena_printf(s->arena, "Slurm is asked for %ld %s in line %d; the launch in line %d is for %ld", slurm->value,
+                               what, slurm->loc.line, said->loc.line, said->value), said->loc};
     }
 }
 
@@ -296,28 +264,76 @@ static void put(struct starters *s, const char *name, const struct launch_number
 {
     struct launch_argument *argument;
 
+    if (number->value <= 0 && number->unknown)
+        *GROW(&s->launch->doubts) = (struct launch_doubt){
+            name, arena_printf(s->arena, "%s is not known here; give %s%s%s--set %s=N", number->unknown,
+                               *number->unknown == '$' ? "" : "--env ", *number->unknown == '$' ? "" : number->unknown,
+                               *number->unknown == '$' ? "" : "=N or ", name), number->loc};
     if (number->value <= 0 && number->value != ALL)
         return;
     argument = GROW(&s->launch->launcher);
-    *argument = (struct launch_argument){name, number->loc, ARENA_ARRAY(s->arena, struct shell_word, 1), 1};
-    argument->values[0] = (struct shell_word){number->value == ALL ? "gpu" : arena_printf(s->arena, "%ld", number->value),
+    *argument = (struct launch_argument){name, number->loc, ARENA_ARRAY(s->arena, struct launch_word, 1), 1};
+    argument->values[0] = (struct launch_word){number->value == ALL ? "gpu" : arena_printf(s->arena, "%ld", number->value),
                                               number->loc};
 }
 
-void launch_ranks(struct arena *arena, const struct shell_command *command, size_t program,
-                  const struct launch_slurm *slurm, struct launch *launch)
+/* The commands around, from the outermost one. */
+static void read_around(struct starters *s, const struct bash_command *command)
 {
-    struct starters s = {.arena = arena, .launch = launch, .slurm = *slurm};
+    if (!command)
+        return;
+    read_around(s, command->outer);
+    read_starters(s, (struct words){command->words, command->count});
+}
 
-    read_starters(&s, (struct words){command->outer, command->nouter});
-    read_starters(&s, (struct words){command->words, program});
+void launch_ranks(struct arena *arena, const struct launch_words *words, size_t program, const struct bash_command *command,
+                  struct launch *launch)
+{
+    struct starters s = {.arena = arena, .launch = launch};
+
+    read_around(&s, command ? command->outer : NULL);
+    read_starters(&s, (struct words){words->items, program});
     if (s.srun && !s.processes) {
         count_tasks(&s);
     } else if (s.processes) {
-        compare(&s, &s.nodes, &s.slurm.nodes, "nodes");
-        compare(&s, &s.per_node, &s.slurm.gpus, "GPUs of a node");
+        compare(&s, &s.nodes, &s.slurm.nodes, "nnodes", "nodes");
+        compare(&s, &s.per_node, &s.slurm.gpus, "nproc-per-node", "GPUs of a node");
     }
     put(&s, "nnodes", &s.nodes);
     put(&s, "nproc-per-node", &s.per_node);
     put(&s, "world-size", &s.world);
+}
+
+void launch_variables(struct arena *arena, const struct bash_command *command, FILE *out)
+{
+    struct launch nobody = {0};
+    struct starters s = {.arena = arena, .launch = &nobody};
+    struct launch_number tasks;
+
+    read_around(&s, command);
+    tasks = s.slurm.tasks;
+    if (!tasks.value && s.slurm.nodes.value > 0 && s.slurm.per_node.value > 0)
+        tasks.value = s.slurm.nodes.value * s.slurm.per_node.value;
+    const struct { const char *name; long value; } variables[] = {
+        {"SLURM_NNODES", s.slurm.nodes.value}, {"SLURM_JOB_NUM_NODES", s.slurm.nodes.value}, {"SLURM_NTASKS", tasks.value},
+        {"SLURM_NPROCS", tasks.value}, {"SLURM_NTASKS_PER_NODE", s.slurm.per_node.value},
+        {"SLURM_GPUS_ON_NODE", s.slurm.gpus.value}, {"SLURM_GPUS_PER_NODE", s.slurm.gpus.value},
+    };
+
+    for (size_t i = 0; i < COUNT(variables); i++)
+        if (variables[i].value > 0)
+            fprintf(out, "export %s=%ld\n", variables[i].name, variables[i].value);
+    launch_release(&nobody);
+}
+
+bool launch_is_count(const char *name)
+{
+    static const char *const names[] = {"nnodes", "nproc-per-node", "nodes", "N", "n", "ntasks", "ntasks-per-node", "gpus-per-node",
+                                        "gres", "np", "npernode", "map-by", "num-nodes", "num-gpus", "num-processes",
+                                        "num-machines"};
+
+    for (size_t i = 0; i < COUNT(names); i++)
+        if (launch_same_name(name, names[i]))
+            return true;
+    return false;
 }

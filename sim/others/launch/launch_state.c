@@ -22,4 +22,5 @@ void launch_release(struct launch *launch)
     free(launch->launcher.items);
     free(launch->arguments.items);
     free(launch->warnings.items);
+    free(launch->doubts.items);
 }

@@ -61,10 +61,10 @@ int megatron_import(struct arena *arena, const char *path, const struct import_o
     const char *comment = "";
     struct node *root = NULL;
 
-    if (!launch_load(arena, path, options->sets, options->nsets, &launch, err))
+    if (!launch_load(arena, path, options, &launch, err))
         root = megatron_scenario(arena, &launch, options, &comment, notes, err);
-    if (root)
-        imported_print(root, launch.file, "megatron", comment, out);
+    int rc = root ? imported_print(root, launch.file, "megatron", comment, out, err) : -1;
+
     launch_release(&launch);
-    return root ? 0 : -1;
+    return rc;
 }
