@@ -89,6 +89,8 @@ NUMBER(forwards, (double)plan_virtual_stages(&s->plan) * s->plan.micro_batches *
        s->parallelism.local_steps)
 
 /* Degrees and replicas. */
+TRUE_IF(counted, s->parallelism.data > 0)
+TRUE_IF(micro_batched, s->batch.micro_batches > 0)
 NUMBER(replicas, scenario_replicas(s))
 NUMBER(step, (double)s->batch.micro * layout_data(&s->layout, 0))
 NUMBER(fewest_chunks, scenario_chunks(s, false))
@@ -160,7 +162,7 @@ static const struct fact facts[] = {
     ROW(ideal), ROW(named), ROW(sized), ROW(gpus), ROW(node_gpus), ROW(sockets), ROW(hosts_known), ROW(hosts_update),
     ROW(room_known), ROW(schedule), ROW(ordered), ROW(asynchronous), ROW(with_gradient), ROW(recomputes), ROW(just_in_time),
     ROW(opportunistic), ROW(placed), ROW(directions), ROW(stages), ROW(slices), ROW(micro_batches), ROW(forwards),
-    ROW(replicas), ROW(step), ROW(fewest_chunks), ROW(most_chunks), ROW(one_batch), ROW(flushed), ROW(layers_said),
+    ROW(counted), ROW(micro_batched), ROW(replicas), ROW(step), ROW(fewest_chunks), ROW(most_chunks), ROW(one_batch), ROW(flushed), ROW(layers_said),
     ROW(of_context), ROW(of_cluster), ROW(of_tensor), ROW(of_tensor_index), ROW(replicas_or_gpus), ROW(in_slices),
     ROW(unequal_in), ROW(planner), ROW(rooted), ROW(root), ROW(updates), ROW(hybrid), ROW(ulysses), ROW(expert_parts), ROW(unequal),
     ROW(sums_once), ROW(unequal_data), ROW(last_dimension), ROW(degrees), ROW(mixed), ROW(narrow), ROW(factored),
@@ -194,4 +196,56 @@ int scenario_ask(struct scenario *scenario, const struct rules *rules, struct er
 
     parts.settled = true;
     return rules_ask(&scenario->arena, rules, &parts, err);
+}
+
+const struct rules *scenario_rules(size_t i)
+{
+    static const struct rules *const all[] = {
+        &order_rules, &chunks_rules, &gpus_rules, &shard_rules, &yielding_rules, &idle_strategy_rules, &idle_memory_rules,
+        &data_parallel_rules, &model_rules, &memory_rules, &degrees_rules, &ranks_rules, &batch_rules, &batch_size_rules,
+        &shares_rules, &sizes_rules, &flush_rules,
+    };
+
+    return i < COUNT(all) ? all[i] : NULL;
+}
+
+const struct condition *scenario_conditions(struct arena *arena, const struct rules *rules)
+{
+    struct scenario none = {0};
+    struct key_part items[PARTS];
+    const struct key_parts parts = scenario_parts(&none, items, PARTS);
+
+    return rules_conditions(arena, rules, &parts);
+}
+
+int scenario_condition(struct arena *arena, const struct node *text, struct condition *condition, struct error *err)
+{
+    struct scenario none = {0};
+    struct key_part items[PARTS];
+    const struct key_parts parts = scenario_parts(&none, items, SOFTWARE_PARTS);
+    const struct expression_text written = {"software: if", text->text, text->loc, NULL};
+
+    return condition_parse(arena, &written, &parts, condition, err);
+}
+
+const char *scenario_written(const struct condition_name *name, struct arena *arena)
+{
+    struct scenario none = {0};
+    struct key_part items[PARTS];
+    const struct table *table;
+
+    scenario_parts(&none, items, PARTS);
+    table = name->field ? items[name->part].table : NULL;
+    return table && word_in(table->delegated, name->field->key) ? arena_printf(arena, "software.%s", name->field->key) :
+           name->path;
+}
+
+bool scenario_supplies(const struct condition_name *name)
+{
+    struct scenario none = {0};
+    struct key_part items[PARTS];
+    const struct key_part *part = &items[name->field ? name->part : 0];
+
+    scenario_parts(&none, items, PARTS);
+    return name->field && (word_in(part->table->delegated, name->field->key) || word_in(part->also, name->field->key));
 }

@@ -19,10 +19,11 @@ static const char *switches_fault(struct arena *arena, const void *of)
 #define REPLICA "strategy.tensor * strategy.context * strategy.pipeline"
 static const struct rule gpus_list[] = {
     {DEGREES, RULE_GPUS, REPLICA " * max(strategy.data, 1) > 1048576", "${degrees} is more than 1048576 GPUs", NULL},
-    {DEGREES, RULE_GPUS, "sized && strategy.data == 0 && gpus % (" REPLICA ") != 0",
+    {DEGREES, RULE_GPUS, "sized && !counted && gpus % (" REPLICA ") != 0",
+     "tensor x pipeline x context divides the GPUs; the rest is data parallel\n"
      "${degrees} = ${" REPLICA "} does not divide the cluster's ${gpus} GPUs", NULL},
-    {DEGREES, RULE_GPUS, "sized && " REPLICA " * strategy.data > gpus",
-     "${degrees} needs ${" REPLICA " * strategy.data} GPUs, the cluster has ${gpus}", NULL},
+    {DEGREES, RULE_GPUS, "sized && counted && " REPLICA " * strategy.data > gpus",
+     "the cluster has the GPUs of all degrees\n${degrees} needs ${" REPLICA " * strategy.data} GPUs, the cluster has ${gpus}", NULL},
 };
 const struct rules gpus_rules = RULES("gpus", gpus_list);
 

@@ -79,6 +79,13 @@ static struct place find_place(struct arena *arena, const struct key_parts *part
     return said;
 }
 
+const char *rule_message(const struct rule *rule)
+{
+    const char *line = rule->text ? strchr(rule->text, '\n') : NULL;
+
+    return line ? line + 1 : rule->text;
+}
+
 /* The template with the values of its expressions. */
 static const char *filled(struct arena *arena, const struct rules *rules, const char *text, const struct key_parts *parts)
 {
@@ -125,7 +132,7 @@ static int broken(struct arena *arena, const struct rules *rules, const struct r
                   struct error *err)
 {
     struct place named, at = find_place(arena, parts, rule->at, &named);
-    const char *text = rule->fault ? rule->fault(arena, parts->subject) : rule->text;
+    const char *text = rule->fault ? rule->fault(arena, parts->subject) : rule_message(rule);
 
     if (rule->fault && !text)
         return 0;
@@ -151,4 +158,17 @@ int rules_ask(struct arena *arena, const struct rules *rules, const struct key_p
             rc = -1;
     }
     return rc;
+}
+
+const char *rule_words(struct arena *arena, const struct rule *rule)
+{
+    const char *made = arena_printf(arena, "%.*s: ", (int)strcspn(rule->at, " "), rule->at), *text = rule_message(rule), *end;
+
+    if (text != rule->text)
+        return arena_strndup(arena, rule->text, (size_t)(text - 1 - rule->text));
+    if (!text)
+        return arena_printf(arena, "%s%s", made, rule->when);
+    for (const char *brace; (brace = strstr(text, "${")) && (end = strchr(brace, '}')); text = end + 1)
+        made = arena_printf(arena, "%s%.*s<%.*s>", made, (int)(brace - text), text, (int)(end - brace - 2), brace + 2);
+    return arena_printf(arena, "%s%s", made, text);
 }

@@ -20,7 +20,7 @@ struct rule {
                                     its mapping */
     enum rule_kind kind;
     const char *when;            /* it is broken; undecided: it is not */
-    const char *text;            /* NULL for YIELDS */
+    const char *text;            /* the message; a line before it says in words what must hold. NULL for YIELDS */
     /* What no condition can say, asked where `when` holds: the message, in the arena; NULL: nothing is wrong. Or NULL. */
     const char *(*fault)(struct arena *arena, const void *subject);
 };
@@ -37,5 +37,11 @@ int rules_ask(struct arena *arena, const struct rules *rules, const struct key_p
 
 /* The rows with their conditions, parsed: for who asks them otherwise than all at once. */
 const struct condition *rules_conditions(struct arena *arena, const struct rules *rules, const struct key_parts *parts);
+
+/* The rule in words, whatever the values: what must hold, or its key and its message, with names for values:
+ * "strategy.shard: <strategy.shard>, but 'zero: 0' divides nothing; ...". In the arena. */
+const char *rule_words(struct arena *arena, const struct rule *rule);
+/* Its message alone, as it is written in the table; NULL: a function says it, or there is none. */
+const char *rule_message(const struct rule *rule);
 
 #endif
