@@ -1,5 +1,6 @@
 #include "expression/rule.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <string.h>
 
@@ -168,7 +169,11 @@ const char *rule_words(struct arena *arena, const struct rule *rule)
         return arena_strndup(arena, rule->text, (size_t)(text - 1 - rule->text));
     if (!text)
         return arena_printf(arena, "%s%s", made, rule->when);
-    for (const char *brace; (brace = strstr(text, "${")) && (end = strchr(brace, '}')); text = end + 1)
-        made = arena_printf(arena, "%s%.*s<%.*s>", made, (int)(brace - text), text, (int)(end - brace - 2), brace + 2);
+    for (const char *brace; (brace = strstr(text, "${")) && (end = strchr(brace, '}')); text = end + 1) {
+        bool word = brace > rule->text && (brace[-1] == '}' || isalpha((unsigned char)brace[-1]));   /* one that may lack */
+
+        made = arena_printf(arena, "%s%.*s", made, (int)(brace - text), text);
+        made = word ? made : arena_printf(arena, "%s<%.*s>", made, (int)(end - brace - 2), brace + 2);
+    }
     return arena_printf(arena, "%s%s", made, text);
 }
