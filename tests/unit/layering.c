@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 /* What the order of rooms does not say: who alone sees a library, and who sees less than all that is before it. */
-struct rule {
+struct library_rule {
     const char *files;               /* a path's beginning, below the sources */
     const char *except;              /* of these names (between spaces), or NULL */
     const char *may;                 /* beginnings of this program's headers it may include (between spaces), or NULL:
@@ -12,7 +12,7 @@ struct rule {
     const char *may_not;             /* beginnings of headers it must not include (between spaces), or NULL */
 };
 
-static const struct rule rules[] = {
+static const struct library_rule rules[] = {
     {"", " sim/lib/config/conf.c ", NULL, " yaml.h "},
     {"", " sim/faces/modules/simgrid.c sim/faces/modules/simgrid_reader.c ", NULL, " simgrid/ xbt/ "},
     {"", " sim/faces/modules/mpi.c ", NULL, " mpi.h "},
@@ -97,7 +97,7 @@ static void check_room(const char *path, const char *header)
         fail_msg("%s includes %s, which is private to its room", path, header);
 }
 
-static void check_include(const struct rule *rule, const char *path, const char *header, bool own)
+static void check_include(const struct library_rule *rule, const char *path, const char *header, bool own)
 {
     char strategies[512];
 

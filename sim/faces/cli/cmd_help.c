@@ -7,6 +7,7 @@
 #include "cli/plan_print.h"
 #include "collective/collective.h"
 #include "config/field.h"
+#include "expression/rule.h"
 #include "files/data.h"
 #include "hardware/communication.h"
 #include "hardware/gpu.h"
@@ -221,9 +222,53 @@ static bool help_tables(const char *topic)
     return false;
 }
 
+/* Whether the path is the topic, or its last key is. */
+static bool is_of(const char *path, size_t length, const char *topic)
+{
+    size_t own = strlen(topic);
+
+    return length >= own && !memcmp(path + length - own, topic, own) && (length == own || path[length - own - 1] == '.');
+}
+
+/* Whether the rule stands at the key, or reads it. */
+static bool concerns(const struct rule *rule, const struct condition *condition, const char *topic)
+{
+    bool found = false;
+
+    for (const char *at = rule->at; *at; at += strspn(at, " @")) {
+        found |= is_of(at, strcspn(at, " "), topic);
+        at += strcspn(at, " ");
+    }
+    for (int i = 0; i < condition->count; i++)
+        found |= is_of(condition->names[i].path, strlen(condition->names[i].path), topic);
+    return found && rule->text;
+}
+
+/* The rules about a key. */
+static void help_rules(const char *topic)
+{
+    struct arena arena = {0};
+    const struct rules *rules;
+    int count = 0;
+
+    for (size_t t = 0; (rules = scenario_rules(t)); t++) {
+        const struct condition *conditions = scenario_conditions(&arena, rules);
+
+        for (size_t i = 0; i < rules->count; i++)
+            if (concerns(&rules->items[i], &conditions[i], topic)) {
+                fputs(count++ ? "  " : "\nWhat is refused, and what must hold:\n  ", stdout);
+                text_wrap(rule_words(&arena, &rules->items[i]), 2, 6, text_width(stdout, 100), stdout);
+            }
+    }
+    arena_release(&arena);
+}
+
 static bool help_keys(const char *topic)
 {
-    return field_help_at(&scenario_table, topic, stdout) || field_help_everywhere(&scenario_table, topic, stdout);
+    if (!field_help_at(&scenario_table, topic, stdout) && !field_help_everywhere(&scenario_table, topic, stdout))
+        return false;
+    help_rules(topic);
+    return true;
 }
 
 static int help_topic(const struct command *command, const char *topic)

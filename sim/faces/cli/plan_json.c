@@ -36,7 +36,7 @@ static const struct result_key keys[] = {
     {"axes.*", "the values of an axis"},
     {"axis_reasons.*", "why an auto axis has these"},
     {"held.*", "the values of a key with an auto that was not searched, though other values may change the result"},
-    {"rules", "[{rule, where: as a sweep has it, points: dropped by it}]"},
+    {"rules", "[{rule, where: what must hold, points: dropped by it}] of those that drop any"},
     {"failures", "[{point: its values of the axes, status: as rows have it, reason}] of counts.failed; they are in no proof"},
     {"refusals", "[{rule: as errors have it, points, example: a message}]"},
     {"front", "whether the rows are a Pareto front: no other row is better in all objectives"},
@@ -93,8 +93,9 @@ static json_t *rules_json(const struct space *space)
     json_t *rules = json_array();
 
     for (size_t i = 0; i < space->nrules; i++)
-        json_append(rules, json_pack("{s:s, s:s, s:I}", "rule", space->rules[i].why, "where",
-                                     space->rules[i].expression, "points", (json_int_t)space->selection.dropped[i]));
+        if (space->selection.dropped[i])
+            json_append(rules, json_pack("{s:s, s:s, s:I}", "rule", space->rules[i].why, "where",
+                                         space->rules[i].expression, "points", (json_int_t)space->selection.dropped[i]));
     return rules;
 }
 

@@ -7,7 +7,7 @@
 #include "huggingface/hf_family.h"
 
 /* Keys that mean the same in every class that has them. */
-const struct rule common_rules[] = {
+const struct hf_rule common_rules[] = {
     {"num_hidden_layers", "layers", NULL}, {"n_layer", "layers", NULL}, {"n_layers", "layers", NULL},
     {"num_layers", "layers", NULL},
     {"hidden_size", "hidden", NULL}, {"n_embd", "hidden", NULL}, {"n_embed", "hidden", NULL},

@@ -126,11 +126,11 @@ static bool has_own_rule(const struct family *family, const char *key)
  * each model has. */
 enum known { KNOWN_NOT, KNOWN_OTHERWISE, KNOWN };
 
-static enum known knows(const struct hf_reading *reading, const struct rule *rule)
+static enum known knows(const struct hf_reading *reading, const struct hf_rule *rule)
 {
     if (node_get(reading->defaults, rule->key) || has_own_rule(reading->family, rule->key))
         return KNOWN;
-    for (const struct rule *other = common_rules; other->key; other++)
+    for (const struct hf_rule *other = common_rules; other->key; other++)
         if (word_in("layers hidden heads experts experts_per_token", rule->to) && !strcmp(other->to, rule->to) &&
             node_get(reading->defaults, other->key))
             return KNOWN_OTHERWISE;
@@ -138,7 +138,7 @@ static enum known knows(const struct hf_reading *reading, const struct rule *rul
 }
 
 /* A value that is said for each block must be the same for all. */
-static const struct node *single(const struct hf_reading *reading, const struct rule *rule, const struct node *value)
+static const struct node *single(const struct hf_reading *reading, const struct hf_rule *rule, const struct node *value)
 {
     if (value->kind != NODE_SEQUENCE || value->count == 0)
         return value;
@@ -153,7 +153,7 @@ static const struct node *single(const struct hf_reading *reading, const struct 
 
 /* Sets the keys that the rule names, if that is its turn: first come the class's defaults, then what the file says under
  * other names, last what it says under the class's own. */
-static void apply(struct hf_reading *reading, const struct rule *rule, enum known turn)
+static void apply(struct hf_reading *reading, const struct hf_rule *rule, enum known turn)
 {
     const struct node *value = node_get(reading->config, rule->key);
     char *words = arena_strdup(reading->arena, rule->to), *rest;
@@ -175,7 +175,7 @@ static void apply_rules(struct hf_reading *reading)
     const struct family *family = reading->family;
 
     for (enum known turn = KNOWN_NOT; turn <= KNOWN; turn++) {
-        for (const struct rule *rule = common_rules; rule->key; rule++)
+        for (const struct hf_rule *rule = common_rules; rule->key; rule++)
             if (!has_own_rule(family, rule->key))
                 apply(reading, rule, turn);
         for (size_t i = 0; i < COUNT(family->rules) && family->rules[i].key; i++)
@@ -190,7 +190,7 @@ static void check_missing(struct hf_reading *reading)
                                          "experts_per_token"};
 
     for (size_t i = 0; i < COUNT(needed); i++)
-        for (const struct rule *rule = common_rules; rule->key; rule++) {
+        for (const struct hf_rule *rule = common_rules; rule->key; rule++) {
             const struct node *standard = node_get(reading->defaults, rule->key);
             bool follows = !strcmp(needed[i], "ffn") && standard && node_is_null(standard);   /* 4 x hidden */
             bool useless = !node_get(reading->shape, "experts") && !strcmp(needed[i], "experts_per_token");

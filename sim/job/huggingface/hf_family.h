@@ -23,7 +23,7 @@ enum block_attention { BLOCK_FULL, BLOCK_SLIDING, BLOCK_CHUNKED };
 
 /* A key of config.json and the keys of `transformer` (between spaces) that have its value; with `value` they have that
  * value if the key's is true. */
-struct rule { const char *key, *to, *value; };
+struct hf_rule { const char *key, *to, *value; };
 
 /* One model type: what its configuration class and its code in Transformers (or on the hub) say. */
 struct family {
@@ -33,7 +33,7 @@ struct family {
     const char *defaults;        /* keys of config.json that the class has, with their defaults */
     const char *base;            /* what the code fixes: keys of `transformer` that most models share, */
     const char *fixed;           /* and of this model alone; or NULL */
-    struct rule rules[5];        /* keys that mean something else than in `common_rules`, or that others have not */
+    struct hf_rule rules[5];        /* keys that mean something else than in `common_rules`, or that others have not */
     const char *refused;         /* keys (between spaces) that must be false, 0 or left out; or NULL */
     /* Where neither the file nor the class has layer_types: the attention of block i; NULL: all blocks have the
      * window. */
@@ -42,7 +42,7 @@ struct family {
     void (*derive)(struct hf_reading *reading);     /* what follows from several keys; or NULL */
 };
 extern const struct family hf_dense[], hf_experts[];     /* with a last one without types */
-extern const struct rule common_rules[];                 /* with a last one without key */
+extern const struct hf_rule common_rules[];                 /* with a last one without key */
 
 /* The value of a key of the configuration; `otherwise` if it is null or no number. */
 int hf_number(const struct hf_reading *reading, const char *key, int otherwise);

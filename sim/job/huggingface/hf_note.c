@@ -43,7 +43,7 @@ static const char *joined(struct arena *arena, const char *list, const char *ite
 /* Whether the file has any word for the key of `transformer`. */
 static bool is_said(const struct hf_reading *reading, const char *to)
 {
-    for (const struct rule *rule = common_rules; rule->key; rule++)
+    for (const struct hf_rule *rule = common_rules; rule->key; rule++)
         if (!strcmp(rule->to, to) && node_get(reading->file, rule->key))
             return true;
     return false;
@@ -58,7 +58,7 @@ static const char *left_out(const struct hf_reading *reading)
         const char *key = reading->defaults->keys[i], *to = NULL;
         const struct node *value = reading->defaults->items[i];
 
-        for (const struct rule *rule = common_rules; rule->key; rule++)
+        for (const struct hf_rule *rule = common_rules; rule->key; rule++)
             to = strcmp(rule->key, key) ? to : rule->to;
         for (size_t k = 0; k < COUNT(reading->family->rules) && reading->family->rules[k].key; k++)
             to = strcmp(reading->family->rules[k].key, key) ? to : reading->family->rules[k].to;

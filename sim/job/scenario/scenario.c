@@ -30,6 +30,15 @@ const struct collective *scenario_all_reduce(const struct scenario *scenario)
     return collective_of(COLLECTIVE_ALL_REDUCE, (size_t)scenario->parallelism.all_reduce);
 }
 
+int scenario_chunks(const struct scenario *scenario, bool most)
+{
+    const struct schedule *schedule = scenario_schedule(scenario);
+    const struct order *order = scenario->parallelism.schedule.order;
+    int min = schedule->min_chunks ? schedule->min_chunks : 1;
+
+    return order ? order->chunks : most && schedule->max_chunks ? schedule->max_chunks : min;
+}
+
 int scenario_gpus(const struct scenario *scenario)
 {
     const struct parallelism *spec = &scenario->parallelism;
@@ -274,16 +283,6 @@ struct costs_spec scenario_resolved_costs(const struct scenario *scenario)
     if (!scenario->kernels[0].given)
         costs.profile = scenario->kernels[0].profile;
     return costs;
-}
-
-int scenario_check(const struct scenario *scenario, scenario_rule *const *rules, size_t count, struct error *err)
-{
-    int rc = 0;
-
-    for (size_t i = 0; i < count; i++)
-        if (rules[i](scenario, err))
-            rc = -1;
-    return rc;
 }
 
 void scenario_prefer(struct scenario *scenario, enum engine engine)

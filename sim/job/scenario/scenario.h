@@ -6,6 +6,7 @@
 #include "collective/collective.h"
 #include "engine/replay.h"
 #include "evidence/evidence.h"
+#include "expression/rule.h"
 #include "hardware/cluster.h"
 #include "kernels/costs.h"
 #include "model/model.h"
@@ -93,6 +94,17 @@ extern const struct table scenario_table, strategy_table, memory_table, recomput
 /* The field at a path ("cluster.network.bandwidth", "model.layers.0.forward", an option of any schedule under
  * "strategy."), or NULL: scenarios have no such path. */
 const struct field *scenario_field(const char *path);
+
+/* The rules of what goes with what, a table of those that are asked at once, in the order in which loading asks them; NULL past
+ * the last. And their conditions, in the
+ * arena or its cache, for who asks before there is a scenario: then what nothing tells is open, and so undecided. */
+const struct rules *scenario_rules(size_t i);
+const struct condition *scenario_conditions(struct arena *arena, const struct rules *rules);
+/* A condition of a software file. */
+int scenario_condition(struct arena *arena, const struct node *text, struct condition *condition, struct error *err);
+/* Where a scenario says the key that a condition names ("software.sums_once"); and whether a software file may say it. */
+const char *scenario_written(const struct condition_name *name, struct arena *arena);
+bool scenario_supplies(const struct condition_name *name);
 
 /* Reads and checks the file, changed by `sets` ("PATH=VALUE", nsets of them), which its name then tells. Degrees that
  * do not divide, more stages than layers and values of several keys that do not go together (error_clash) are

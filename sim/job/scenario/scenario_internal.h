@@ -2,13 +2,31 @@
 #ifndef DTSIM_SCENARIO_INTERNAL_H
 #define DTSIM_SCENARIO_INTERNAL_H
 
+#include "expression/rule.h"
 #include "scenario/scenario.h"
 
 /* Where a key of `strategy:` stands. */
 #define STRATEGY_LOC(scenario, key)                                                                                    \
     node_loc((scenario)->parallelism.node ? (scenario)->parallelism.node : (scenario)->node, key)
 
+/* scenario_parts.c: the parts whose keys rules and software files name. Software may set the first ones. */
+enum {
+    PART_STRATEGY, PART_MEMORY, PART_RECOMPUTE, PART_COSTS, PART_TRANSFORMER, PART_BATCH, SOFTWARE_PARTS,
+    PART_COMPRESSION = SOFTWARE_PARTS, PART_SCHEDULE, PART_MODEL, PART_CLUSTER, PARTS
+};
+struct key_parts scenario_parts(struct scenario *scenario, struct key_part parts[PARTS], size_t count);
+/* Asks rules, in the order in which what they read is known. */
+int scenario_ask(struct scenario *scenario, const struct rules *rules, struct error *err);
+/* strategy_rules.c */
+extern const struct rules gpus_rules, shard_rules, yielding_rules, idle_strategy_rules, data_parallel_rules, shares_rules;
+/* degree_rules.c */
+extern const struct rules order_rules, chunks_rules, batch_rules, batch_size_rules, model_rules, degrees_rules, ranks_rules, sizes_rules,
+                          flush_rules;
+/* memory_rules.c */
+extern const struct rules idle_memory_rules, memory_rules;
 /* scenario.c */
+/* The fewest model chunks that a rank of the schedule has, or the most. */
+int scenario_chunks(const struct scenario *scenario, bool most);
 /* Whether each kind of node has a GPU with a name. */
 bool scenario_names_gpus(const struct scenario *scenario);
 /* The costs that were settled, in words of `costs:`; as the scenario says them where nodes are of several kinds. */
@@ -16,10 +34,6 @@ struct costs_spec scenario_resolved_costs(const struct scenario *scenario);
 /* The number of replicas among which ZeRO divides a rank's states: the group size that the scenario gives, else all
  * `data` replicas. */
 int scenario_rank_shard(const struct parallelism *spec, int data);
-/* A rule of what goes together. All of some are asked, so that a person sees every mistake at once; -1 where one of
- * them was broken. */
-typedef int scenario_rule(const struct scenario *scenario, struct error *err);
-int scenario_check(const struct scenario *scenario, scenario_rule *const *rules, size_t count, struct error *err);
 
 /* process_group.c */
 /* Sets strategy.ulysses of a hybrid context group, where it was left out. The layout is made. */
@@ -32,13 +46,6 @@ int scenario_lay_out(struct scenario *scenario, struct error *err);
 int degrees_resolve(struct scenario *scenario, struct error *err);
 /* Checks strategy.placement, and puts context into it where it is left out. */
 int placement_resolve(struct scenario *scenario, struct error *err);
-/* Checks that degrees divide what they have to: the context degree the tokens of a sample (into two pieces a GPU where
- * the attention is causal: an early and a late one, which balances the work). Else EXIT_INFEASIBLE at the degree. */
-int degrees_check(const struct scenario *scenario, struct error *err);
-/* Checks that the cluster and its communication library have what the ways of exchanging need, and that these agree. */
-int exchanges_check(const struct scenario *scenario, struct error *err);
-/* Whether micro-batches can be cut into slices of their tokens, where the schedule does so. */
-int slices_check(const struct scenario *scenario, struct error *err);
 
 /* Takes the pipeline degree and the layers of stages from strategy.stages, before and after chunks are known. */
 int stages_resolve(struct scenario *scenario, struct error *err);
@@ -46,8 +53,8 @@ int stages_split(struct scenario *scenario, struct error *err);
 /* Takes the degrees of ranks from strategy.stages: strategy.tensor and data where all have the same, else
  * parallelism.ranks, and the largest. Before the layout is made. */
 int rank_degrees_resolve(struct scenario *scenario, struct error *err);
-/* What does not go with ranks of unequal degrees; and that the degrees divide the samples. */
-int rank_degrees_check(const struct scenario *scenario, struct error *err);
+/* Whether the replicas of unequal ranks divide the samples of a micro-batch. */
+int rank_samples_check(const struct scenario *scenario, struct error *err);
 /* Makes scenario->views. All else is resolved. */
 void rank_views_make(struct scenario *scenario);
 /* Sharers are the ranks of a pipeline that hold the same stage and take turns at the micro-batches (PipeDream's
@@ -60,25 +67,27 @@ int sharers_check(const struct scenario *scenario, struct error *err);
 
 /* data_parallel.c */
 /* Over how many replicas ZeRO divides: over all, or within groups of that many. The number of replicas is known. */
-int shard_resolve(struct scenario *scenario, struct error *err);
+void shard_resolve(struct parallelism *spec);
 /* Whether replica 0 alone has the states, and updates. */
 bool scenario_rooted(const struct scenario *scenario);
-/* Refuses what does not go together, at its place, and fills the defaults of compression. The plan is known but for its
- * micro-batches. */
-int data_parallel_check(struct scenario *scenario, struct error *err);
+/* Who that is, and who updates, in words; "" where it is not so. */
+const char *scenario_root(const struct scenario *scenario);
+const char *scenario_root_updates(const struct scenario *scenario);
+/* Fills the defaults of the compression's method. */
+void compression_resolve(struct compression_spec *spec);
 
 /* What replicas get of each micro-batch; the model and all policies are known. */
 int shares_resolve(struct scenario *scenario, struct error *err);
 
-/* memory_policy.c: what of `memory:` does not go together, or with the rest. */
-int scenario_check_memory(const struct scenario *scenario, struct error *err);
-/* Why recomputations cannot stop early (early_stop); NULL: they can. */
-const char *memory_early_stop_fault(const struct scenario *scenario);
+/* memory_policy.c: whether blocks can keep what they save in the form that `memory:` says. */
+int scenario_check_saved(const struct scenario *scenario, struct error *err);
+/* The data sheet of a kind of GPU that has no rate in the format, or NULL. */
+const struct gpu *scenario_sheet_without(const struct scenario *scenario, enum dtype dtype);
 /* Where nobody says a precision, weights that config.json has in bf16 train in mixed-bf16, unless the GPU has none; all
  * others in the default, mixed-fp16. */
 void scenario_settle_precision(struct scenario *scenario);
 /* scenario_table.c */
-extern const struct table batch_table;
+extern const struct table batch_table, schedule_table, compression_table;
 /* These keys belong to the scenario: they say what is exchanged, or how the host was told to launch. A software file
  * may give them too. */
 #define FILES_MAY_GIVE "data_parallel all_reduce context_attention dispatcher"

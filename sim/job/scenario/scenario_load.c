@@ -29,13 +29,10 @@ static int resolve_order(struct scenario *scenario, struct error *err)
     const char *path;
     int rc = 0;
 
-    if (!spec->schedule.csv && !node_get(spec->schedule.node, "recomputation"))
-        return 0;
+    if (scenario_ask(scenario, &order_rules, err))
+        return -1;
     if (!spec->schedule.csv)
-        return error_clash(
-            err, node_loc(spec->schedule.node, "recomputation"),
-            "strategy: schedule: recomputation: %s says itself when it recomputes; expected it with 'csv'",
-            scenario_schedule(scenario)->name);
+        return 0;
     order = ARENA_ARRAY(&scenario->arena, struct order, 1);
     loc = node_loc(spec->schedule.node, "csv");
     path = data_relative(&scenario->arena, loc, spec->schedule.csv, err);
@@ -63,19 +60,12 @@ static int resolve_order(struct scenario *scenario, struct error *err)
 static int resolve_chunks(struct scenario *scenario, struct error *err)
 {
     const struct schedule *schedule = scenario_schedule(scenario);
-    int min = schedule->min_chunks ? schedule->min_chunks : 1, max = schedule->max_chunks ? schedule->max_chunks : min;
-    const struct order *order = scenario->parallelism.schedule.order;
     int *chunks = &scenario->parallelism.chunks;
 
-    if (order)
-        min = max = order->chunks;
     if (!*chunks)
-        *chunks = schedule->usual_chunks && scenario->parallelism.pipeline > 1 ? schedule->usual_chunks : min;
-    if (*chunks >= min && *chunks <= max)
-        return 0;
-    return error_clash(err, STRATEGY_LOC(scenario, "chunks"),
-                       "strategy: chunks: found %d; %s has %d%s a rank", *chunks, schedule->name, min,
-                       max > min ? " or more" : "");
+        *chunks = schedule->usual_chunks && scenario->parallelism.pipeline > 1 ? schedule->usual_chunks :
+                  scenario_chunks(scenario, false);
+    return scenario_ask(scenario, &chunks_rules, err);
 }
 
 /* Any two of global, micro and micro_batches give the third. */
@@ -88,25 +78,12 @@ static int resolve_batch(struct scenario *scenario, struct error *err)
     if (!batch->global && !batch->micro_batches)
         return error_add(err, EXIT_INPUT, BATCH_LOC(scenario),
                          "batch: missing key '%s'", model_has_samples(&scenario->model) ? "global" : "micro_batches");
-    if (!batch->micro_batches) {
-        if (batch->global % step)
-            return error_infeasible(
-                err, ERROR_BATCH, node_loc(batch->node, "global"),
-                "batch: global: %d is no multiple of micro %d x data %d%s = %lld samples", batch->global, batch->micro,
-                data, node_get(scenario->parallelism.node, "data") || scenario->parallelism.ranks ? "" : " (what remains of the cluster)", step);
+    if (scenario_ask(scenario, &batch_rules, err))
+        return -1;
+    if (!batch->micro_batches)
         batch->micro_batches = (int)(batch->global / step);
-    }
-    if (batch->micro_batches > 1000000)
-        return error_infeasible(err, ERROR_BATCH, node_loc(batch->node, "global"),
-                                "batch: %d micro-batches a replica; expected at most 1000000", batch->micro_batches);
-    if (batch->global && batch->global != step * batch->micro_batches)
-        return error_infeasible(err, ERROR_BATCH, node_loc(batch->node, "global"),
-                                "batch: global: %d is not micro %d x data %d x micro_batches %d = %lld", batch->global,
-                                batch->micro, data, batch->micro_batches,
-                                step * batch->micro_batches);
-    if (step * batch->micro_batches > 2000000000)
-        return error_infeasible(err, ERROR_BATCH, BATCH_LOC(scenario),
-                                "batch: %lld samples; expected at most 2000000000", step * batch->micro_batches);
+    if (scenario_ask(scenario, &batch_size_rules, err))
+        return -1;
     batch->global = (int)(step * batch->micro_batches);
     return 0;
 }
@@ -118,74 +95,17 @@ static int check_model(const struct scenario *scenario, struct error *err)
     int stages = plan_virtual_stages(&scenario->plan), rc = 0;
     int given = model_is_per_rank(model) ? scenario->plan.stages : stages;
 
-    bool named = scenario_names_gpus(scenario);
-
-    if (!model_is_timed(model) && scenario->cluster.ideal && !named)
-        return error_clash(err, node_loc(scenario->node, "cluster"),
-                           "cluster: the ideal cluster has no GPUs to compute on, and the model gives no times; "
-                           "try '{platform: ideal, gpu: a100-80gb}', or give 'stages:' or 'layers:' with times");
-    if (!model_is_timed(model) && !named)
-        return error_add(err, EXIT_INPUT, node_loc(scenario->node, "cluster"),
-                         "cluster: missing key 'gpu': the model's times are to be computed (dtsim list gpus)");
     if (model->stages.count > 1 && (int)model->stages.count != given)
         rc = error_add(err, EXIT_INFEASIBLE, node_loc(model->node, "stages"),
                        "model: stages: %zu are given, %s with pipeline %d and chunks %d has %d%s", model->stages.count,
                        scenario_schedule(scenario)->name, scenario->parallelism.pipeline, scenario->parallelism.chunks,
                        given, given == stages ? "" : " ranks");
-    if (split->node && model->stages.count)
-        rc = error_clash(err, split->node->loc,
-                         "strategy: split: the model is given stage by stage, so there are no layers to divide; "
-                         "expected it with 'layers:' or a transformer");
-    else if (split->node && !list_is_auto(split) && (int)split->count != stages)
+    if (split->node && !model->stages.count && !list_is_auto(split) && (int)split->count != stages)
         rc = error_add(err, EXIT_INFEASIBLE, split->node->loc,
                        "strategy: split: %zu numbers, %s with pipeline %d and chunks %d has %d stages", split->count,
                        scenario_schedule(scenario)->name, scenario->parallelism.pipeline, scenario->parallelism.chunks,
                        stages);
-    if (!model->transformer && scenario->parallelism.tensor > 1)
-        rc = error_add(err, EXIT_INFEASIBLE, STRATEGY_LOC(scenario, "tensor"),
-                       "strategy: tensor: %d needs a transformer; this model's times are given whole",
-                       scenario->parallelism.tensor);
     return rc;
-}
-
-/* A forward and a backward take about a kilobyte until they are replayed: more would take all of a machine's memory. */
-static int check_size(const struct scenario *scenario, struct error *err)
-{
-    enum { MOST = 10000000 };
-    double works = (double)plan_virtual_stages(&scenario->plan) * scenario->plan.micro_batches *
-                   plan_slices(&scenario->plan) * scenario->plan.batches * scenario->parallelism.local_steps;
-
-    if (works <= MOST)
-        return 0;
-    return error_clash(err, BATCH_LOC(scenario),
-                       "batch: %d stages x %d micro-batches%s are more than %d forwards; expected fewer of either",
-                       plan_virtual_stages(&scenario->plan), scenario->plan.micro_batches,
-                       plan_slices(&scenario->plan) > 1 ? " in slices" : "", MOST);
-}
-
-/* batch.flush: the same rows again and again, all for one update. After recipe_make. */
-static int check_flush(const struct scenario *scenario, struct error *err)
-{
-    const struct schedule *schedule = scenario_schedule(scenario);
-    const struct parallelism *spec = &scenario->parallelism;
-    int flush = scenario->batch.flush;
-    const char *why = spec->pipeline == 1      ? "there is no pipeline; expected a pipeline degree above 1"
-                      : schedule->asynchronous ? "the schedule updates without a flush"
-                      : spec->schedule.order   ? "the order from a file has all micro-batches"
-                      : scenario->recipe.gradients.once
-                          ? "with sums_once every flush would scatter gradients, which is not simulated; expected no ZeRO "
-                            "2 or 3, or 'software: {sums_once: false}'"
-                          : NULL;
-
-    if (!flush || (flush == scenario->plan.micro_batches && !schedule->asynchronous))
-        return 0;
-    if (why)
-        return error_clash(err, node_loc(scenario->batch.node, "flush"), "batch: flush: %d, but %s", flush, why);
-    if (scenario->plan.micro_batches % flush)
-        return error_infeasible(err, ERROR_BATCH, node_loc(scenario->batch.node, "flush"),
-                                "batch: flush: %d does not divide the %d micro-batches of a replica", flush,
-                                scenario->plan.micro_batches);
-    return 0;
 }
 
 /* Checks each key by itself, and sets the order in which the schedule computes. */
@@ -203,26 +123,35 @@ static int resolve_division(struct scenario *scenario, struct error *err)
 {
     int rc = resolve_chunks(scenario, err);
 
-    if ((!rc && stages_split(scenario, err)) || degrees_resolve(scenario, err))
+    if (!rc && stages_split(scenario, err))
         rc = -1;
-    if (!rc)
-        ulysses_resolve(scenario);
-    return rc ? rc : shard_resolve(scenario, err);
+    if (rank_degrees_resolve(scenario, err) || (!scenario->parallelism.ranks && scenario_ask(scenario, &gpus_rules, err)) ||
+        degrees_resolve(scenario, err))
+        rc = -1;
+    if (rc)
+        return rc;
+    ulysses_resolve(scenario);
+    shard_resolve(&scenario->parallelism);
+    return scenario_ask(scenario, &shard_rules, err);
 }
 
 /* What goes together, and the batch. */
 static int resolve_rest(struct scenario *scenario, struct error *err)
 {
-    static scenario_rule *const rules[] = {
-        exchanges_check, check_model, scenario_check_memory, degrees_check, rank_degrees_check,
-    };
+    static const struct rules *const rules[] = {&data_parallel_rules, &model_rules, &memory_rules, &degrees_rules,
+                                                &ranks_rules};
     int rc = scenario_settle_idle(scenario, err);
 
-    if (data_parallel_check(scenario, err))
+    for (size_t i = 0; i < COUNT(rules); i++)
+        rc = scenario_ask(scenario, rules[i], err) ? -1 : rc;
+    compression_resolve(&scenario->parallelism.compression);
+    if (check_model(scenario, err))
         rc = -1;
-    if (scenario_check(scenario, rules, COUNT(rules), err))
+    if (scenario_check_saved(scenario, err))
         rc = -1;
-    if (resolve_batch(scenario, err) || shares_resolve(scenario, err))
+    if (!rc && rank_samples_check(scenario, err))
+        rc = -1;
+    if (resolve_batch(scenario, err) || scenario_ask(scenario, &shares_rules, err) || shares_resolve(scenario, err))
         rc = -1;
     return rc;
 }
@@ -235,7 +164,6 @@ static int resolve_costs(struct scenario *scenario, struct error *err)
 
 static int resolve(struct scenario *scenario, struct error *err)
 {
-    static scenario_rule *const sizes[] = {check_size, sharers_check, slices_check};
     const struct schedule *schedule;
     const struct order *order;
     struct plan part;
@@ -264,23 +192,16 @@ static int resolve(struct scenario *scenario, struct error *err)
     if (schedule->batches)
         scenario->plan.batches = scenario->batch.count =
             scenario->batch.count ? scenario->batch.count : schedule->batches;
-    else if (scenario->batch.count > 1)
-        return error_clash(err, node_loc(scenario->batch.node, "count"),
-                           "batch: count: %s simulates one batch, found %d", schedule->name, scenario->batch.count);
-    if (scenario_check(scenario, sizes, COUNT(sizes), err))
+    if (scenario_ask(scenario, &sizes_rules, err) || sharers_check(scenario, err))
         return -1;
     part = plan_of_flush(&scenario->plan);
-    if (part.micro_batches % plan_directions(&scenario->plan))
-        return error_infeasible(err, ERROR_BATCH, node_loc(scenario->batch.node, "micro_batches"),
-                                "batch: %d micro-batches a replica do not divide into the two directions of %s",
-                                part.micro_batches, schedule->name);
     if (scenario->model.transformer)
         scenario->model.transformer->documents = scenario->batch.documents;
     process_groups_make(scenario);
     recipe_make(scenario);
     rank_views_make(scenario);
     scenario->uneven = scenario_uneven(scenario);
-    if (process_groups_check(scenario, err) || check_flush(scenario, err) ||
+    if (process_groups_check(scenario, err) || scenario_ask(scenario, &flush_rules, err) ||
         (schedule->check && schedule->check(&part, STRATEGY_LOC(scenario, "schedule"), err)))
         return -1;
     /* Nobody can measure a network that takes no time. */

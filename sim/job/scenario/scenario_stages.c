@@ -129,47 +129,11 @@ int rank_degrees_resolve(struct scenario *scenario, struct error *err)
     return fill_degrees(scenario, stages, ARENA_ARRAY(arena, struct rank_degrees, count), err);
 }
 
-/* What does not go with ranks of unequal degrees; NULL: all does. `data`: in replicas, not in tensor degrees alone. */
-static const char *unequal_fault(const struct scenario *scenario, bool data)
-{
-    const struct parallelism *spec = &scenario->parallelism;
-    const struct schedule *schedule = scenario_schedule(scenario);
-    const int *order = spec->placement.items;
-    bool rooted = scenario_rooted(scenario);
-
-    return spec->expert > 1                     ? "expert: its groups would have other members on each rank"
-           : spec->context > 1                  ? "context: its groups would have other members on each rank"
-           : plan_directions(&scenario->plan) > 1 ? "a bidirectional schedule, two ranks of which hold each stage"
-           : scenario->plan.placement == PLACEMENT_TABLE ? "an order that says itself which rank holds which stage"
-           : schedule->recompute == RECOMPUTE_JUST_IN_TIME || plan_opportunistic(schedule, &scenario->plan)
-               ? "a schedule that recomputes when the next stage is about to be done, or decides at run time"
-           : order[spec->placement.count - 1] != DIMENSION_PIPELINE ? "a placement whose slowest dimension is not pipeline"
-           : spec->one_communicator             ? "one_communicator: sends and receives in turn"
-           : spec->partitioned_outputs          ? "partitioned_outputs: shares of outputs of one size"
-           : spec->stages_on == STAGES_ON_AUTO  ? "stages_on: auto"
-           : list_is_auto(&spec->split)         ? "split: auto, which takes a layer's times to be the same on each rank's GPUs"
-           : !spec->split.count && (spec->balance == BALANCE_TIMES || spec->balance == BALANCE_EXCHANGES)
-               ? "balance: times of layers, which would be those of one rank's degrees"
-           : !data                              ? NULL
-           : rooted                             ? "data_parallel: replica 0 would be of one rank alone"
-           : spec->local_steps > 1              ? "local_steps: replicas do not step by themselves"
-           : spec->shard && spec->shard < scenario_replicas(scenario) ? "shard: groups of one size"
-           : scenario->batch.shares.node        ? "batch.shares: one ratio for all ranks" : NULL;
-}
-
-int rank_degrees_check(const struct scenario *scenario, struct error *err)
+int rank_samples_check(const struct scenario *scenario, struct error *err)
 {
     const struct parallelism *spec = &scenario->parallelism;
     int samples = scenario_step_samples(scenario), rc = 0;
-    bool data = false;
 
-    for (int p = 1; spec->ranks && p < spec->pipeline; p++)
-        data |= spec->ranks[p].data != spec->ranks[0].data;
-    const char *fault = spec->ranks ? unequal_fault(scenario, data) : NULL;
-
-    if (fault)
-        return error_clash(err, spec->stages.node->loc, "strategy: stages: ranks of unequal %s do not go with %s; expected "
-                           "equal degrees", data ? "degrees" : "tensor degrees", fault);
     for (int p = 1; spec->ranks && p < spec->pipeline; p++)
         if (samples % spec->ranks[p].data)
             rc = error_infeasible(err, ERROR_BATCH, ((const struct stage_spec *)spec->stages.items)[p].node->loc, "strategy: "

@@ -36,7 +36,7 @@ static const struct field schedule_spec_fields[] = {
                             "so late that it ends together with the backward of the next stage"),
      .brief = "with csv: when a recomputation may begin; left out: with-gradient"},
 };
-static const struct table schedule_table = {
+const struct table schedule_table = {
     TABLE("strategy: schedule", "a schedule by its name, or an order from a file", schedule_spec, schedule_spec_fields),
     .shorthand = "name", .bare = true, .exactly_one = "name csv",
 };
@@ -55,7 +55,7 @@ static const struct field compression_spec_fields[] = {
     {KEY(compression_spec, error_feedback), .kind = FIELD_BOOL,
      .brief = "the part of the gradients that was not sent is kept and added to the next gradients; left out: true"},
 };
-static const struct table compression_table = {
+const struct table compression_table = {
     TABLE("strategy: compression", "how gradients are compressed before replicas exchange them",
           compression_spec, compression_spec_fields),
     .shorthand = "method", .bare = true,

@@ -5,6 +5,7 @@
 #include "base/base.h"
 #include "config/conf.h"
 #include "config/field.h"
+#include "expression/rule.h"
 #include "files/data.h"
 
 static int amounts(const struct amount *amount)
@@ -23,10 +24,6 @@ static int check_amount(const struct training_spec *spec, struct error *err)
                          "train: found %d of 'tokens', 'samples', 'steps', 'per_parameter' "
                          "and 'target'; expected one",
                          whole);
-    if (spec->target && (spec->phases.count || spec->ramp))
-        return error_clash(err, spec->target->node->loc,
-                           "train: target: it holds for one batch; expected neither 'phases' nor "
-                           "'batch' with it");
     if (!whole && !spec->phases.count)
         return error_add(err, EXIT_INPUT, spec->node->loc, "train: expected one of 'tokens', 'samples', 'steps', "
                          "'per_parameter' and 'target', or 'phases' that say it");
@@ -41,9 +38,6 @@ static int check_amount(const struct training_spec *spec, struct error *err)
             rc = error_add(err, EXIT_INPUT, phases[i].node->loc, "train: phases: the last phase and the training both "
                            "say how much; expected one of them: the last phase takes the rest of the whole");
     }
-    if (spec->phases.count && spec->ramp)
-        rc = error_clash(err, spec->ramp->node->loc,
-                         "train: batch: it does not go with 'phases'; expected one of them");
     return rc;
 }
 
@@ -55,58 +49,6 @@ static int check_interval(const struct node *mapping, const char *section, const
     if (!interval_parse(text, interval, why, sizeof why))
         return 0;
     return error_add(err, EXIT_INPUT, node_loc(mapping, "every"), "train: %s: every: %s", section, why);
-}
-
-/* Keys that go with one system alone. */
-static int check_elastic_keys(const struct training_spec *spec, struct error *err)
-{
-    const struct elastic_spec *elastic = spec->elastic;
-    bool redundant = elastic->system == ELASTIC_REDUNDANCY, rates = !spec->failures || !spec->failures->trace;
-
-    if (redundant && isnan(elastic->redundant))
-        return error_add(err, EXIT_INPUT, elastic->node->loc,
-                         "train: elastic: redundancy: missing key 'redundant', the share by "
-                         "which steps take longer for the work that is done twice; try 0 and 0.33, its bounds");
-    if (!redundant && !isnan(elastic->redundant))
-        return error_clash(err, node_loc(elastic->node, "redundant"),
-                           "train: elastic: redundant: it goes with 'system: redundancy'");
-    if (redundant && elastic->pipeline.count)
-        return error_clash(err, node_loc(elastic->node, "pipeline"),
-                           "train: elastic: pipeline: redundancy keeps the scenario's "
-                           "number of stages");
-    if (elastic->system == ELASTIC_VARUNA && !isnan(elastic->reroute))
-        return error_clash(err, node_loc(elastic->node, "reroute"),
-                           "train: elastic: reroute: varuna begins again from a checkpoint; "
-                           "expected another 'system'");
-    if (elastic->system == ELASTIC_LIVEPUT && rates)
-        return error_clash(err, elastic->node->loc,
-                           "train: elastic: liveput: it chooses for the nodes of the time ahead, which a rate "
-                           "of failures does not say; expected 'failures: {trace: FILE}'");
-    return 0;
-}
-
-/* A training that shrinks, and why it may. */
-static int check_elastic(const struct training_spec *spec, struct error *err)
-{
-    bool shrinks = spec->spares && spec->spares->empty == SPARES_SHRINK;
-
-    if (shrinks && !spec->elastic)
-        return error_clash(err, node_loc(spec->spares->node, "empty"), "train: spares: empty: shrink goes with 'elastic', which "
-                           "says how; try 'elastic: {least: 1}'");
-    if (!spec->elastic)
-        return 0;
-    if (!shrinks && !(spec->failures && spec->failures->trace))
-        return error_clash(err, spec->elastic->node->loc, "train: elastic: nodes are never short here; expected 'spares: {empty: "
-                           "shrink}' or 'failures: {trace: FILE}'");
-    if (spec->phases.count || spec->ramp)
-        return error_clash(err, spec->elastic->node->loc, "train: elastic: it holds for one batch on one number of GPUs; "
-                           "expected neither 'phases' nor 'batch' with it");
-    if (check_elastic_keys(spec, err))
-        return -1;
-    if (spec->checkpoint && spec->checkpoint->mode == CHECKPOINT_MEMORY)
-        return error_clash(err, node_loc(spec->checkpoint->node, "mode"), "train: checkpoint: mode: memory does not go with "
-                           "'elastic': groups of nodes that hold copies change with it");
-    return 0;
 }
 
 /* Failures that take a node away from a pool need one that comes back, or an end. */
@@ -163,6 +105,55 @@ static int load_source(struct arena *arena, struct failures_spec *failures, stru
     return failures->source ? 0 : -1;
 }
 
+/* What does not go together. Groups of nodes that hold copies of checkpoints change with the number of nodes. */
+#define TRACED "said.train.failures.trace"
+static const struct rule list[] = {
+    {"train.target", RULE_VALUES, "said.train.target && (said.train.phases || said.train.batch)",
+     "it holds for one batch; expected neither 'phases' nor 'batch' with it", NULL},
+    {"train.batch", RULE_VALUES, "said.train.phases && said.train.batch && !said.train.target",
+     "it does not go with 'phases'; expected one of them", NULL},
+    {"train.spares", RULE_VALUES, "said.train.spares && " TRACED,
+     "a trace says itself how many nodes are up; expected one of them", NULL},
+    {"train.checkpoint.mode", RULE_VALUES, "train.checkpoint.mode == 'memory' && " TRACED,
+     "memory does not go with a trace, which does not say which nodes are lost", NULL},
+    {"train.spares.empty", RULE_VALUES, "train.spares.empty == 'shrink' && !said.train.elastic",
+     "shrink goes with 'elastic', which says how; try 'elastic: {least: 1}'", NULL},
+    {"train.elastic", RULE_VALUES,
+     "said.train.elastic && !" TRACED " && (!said.train.spares || train.spares.empty != 'shrink')",
+     "nodes are never short here; expected 'spares: {empty: shrink}' or 'failures: {trace: FILE}'", NULL},
+    {"train.elastic", RULE_VALUES, "said.train.elastic && (said.train.phases || said.train.batch)",
+     "it holds for one batch on one number of GPUs; expected neither 'phases' nor 'batch' with it", NULL},
+    {"train.elastic", RULE_INPUT, "train.elastic.system == 'redundancy' && !said.train.elastic.redundant",
+     "redundancy: missing key 'redundant', the share by which steps take longer for the work that is done twice; try 0 and 0.33, "
+     "its bounds", NULL},
+    {"train.elastic.redundant", RULE_VALUES, "train.elastic.system != 'redundancy' && said.train.elastic.redundant",
+     "it goes with 'system: redundancy'", NULL},
+    {"train.elastic.pipeline", RULE_VALUES, "train.elastic.system == 'redundancy' && said.train.elastic.pipeline",
+     "redundancy keeps the scenario's number of stages", NULL},
+    {"train.elastic.reroute", RULE_VALUES, "train.elastic.system == 'varuna' && said.train.elastic.reroute",
+     "varuna begins again from a checkpoint; expected another 'system'", NULL},
+    {"train.elastic", RULE_VALUES, "train.elastic.system == 'liveput' && !" TRACED,
+     "liveput: it chooses for the nodes of the time ahead, which a rate of failures does not say; expected 'failures: {trace: "
+     "FILE}'", NULL},
+    {"train.checkpoint.mode", RULE_VALUES, "train.checkpoint.mode == 'memory' && said.train.elastic",
+     "memory does not go with 'elastic': groups of nodes that hold copies change with it", NULL},
+};
+
+static int ask_rules(struct arena *arena, struct training_spec *spec, const struct node *root, struct error *err)
+{
+    static const struct rules rules = RULES("train", list);
+    const struct key_part items[] = {
+        {"train", &training_table, spec, NULL},
+        {"train.spares", field_find(&training_table, "spares")->table, spec->spares, NULL},
+        {"train.elastic", field_find(&training_table, "elastic")->table, spec->elastic, NULL},
+        {"train.checkpoint", field_find(&training_table, "checkpoint")->table, spec->checkpoint, NULL},
+        {"train.failures", field_find(&training_table, "failures")->table, spec->failures, NULL},
+    };
+    const struct key_parts parts = {.items = items, .count = COUNT(items), .root = root, .settled = true};
+
+    return rules_ask(arena, &rules, &parts, err);
+}
+
 int training_load(struct arena *arena, const struct node *value, void *object, struct error *err)
 {
     struct training_spec *spec = object;
@@ -173,10 +164,6 @@ int training_load(struct arena *arena, const struct node *value, void *object, s
     rc = check_amount(spec, err);
     if (spec->failures && (load_source(arena, spec->failures, err) || load_trace(arena, spec->failures, err)))
         rc = -1;
-    if (spec->failures && spec->failures->trace && spec->spares)
-        rc = error_clash(err, spec->spares->node->loc,
-                         "train: spares: a trace says itself how many nodes are up; expected "
-                         "one of them");
     if (spec->checkpoint && check_interval(spec->checkpoint->node, "checkpoint", spec->checkpoint->every,
                                            &spec->checkpoint->interval, err))
         rc = -1;
@@ -188,13 +175,9 @@ int training_load(struct arena *arena, const struct node *value, void *object, s
                        "train: validation: every: found '%s'; "
                        "expected a number of steps such as '1000 steps'",
                        spec->validation->every);
-    if (spec->failures && spec->failures->trace && spec->checkpoint && spec->checkpoint->mode == CHECKPOINT_MEMORY)
-        rc = error_clash(err, node_loc(spec->checkpoint->node, "mode"),
-                         "train: checkpoint: mode: memory does not go with a "
-                         "trace, which does not say which nodes are lost");
     if (spec->spares && check_spares(spec->spares, err))
         rc = -1;
-    if (check_elastic(spec, err))
+    if (ask_rules(arena, spec, value, err))
         rc = -1;
     if (spec->energy && check_energy(spec->energy, err))
         rc = -1;

@@ -5,15 +5,16 @@
 #include "base/base.h"
 #include "config/conf.h"
 #include "config/field.h"
+#include "expression/condition.h"
 #include "software/software_internal.h"
 
-struct candidates { struct arena *arena; const struct software_parts *parts; };
+struct candidates { struct arena *arena; const struct key_parts *parts; };
 
 static const char *path_at(size_t i, const void *context)
 {
     const struct candidates *candidates = context;
 
-    return software_path_at(candidates->arena, candidates->parts, i);
+    return parts_path_at(candidates->arena, candidates->parts, i);
 }
 
 /* The field that a scalar sets: the shorthand's field where a mapping has one. */
@@ -48,12 +49,12 @@ static int check_value(const struct node *value, const char *path, const struct 
                      meant ? "; did you mean '" : "", meant ? meant : "", meant ? "'?" : "");
 }
 
-static int check_list(struct arena *arena, const struct node *has, size_t i, const struct software_parts *parts,
+static int check_list(struct arena *arena, const struct node *has, size_t i, const struct key_parts *parts,
                       struct error *err)
 {
     const char *path = has->keys[i], *meant;
     const struct node *values = has->items[i];
-    struct member member = software_member(parts, path);
+    struct member member = parts_member(parts, path);
     const struct field *field = member.field ? scalar_field(member.field) : NULL;
     int rc = 0;
 
@@ -74,7 +75,7 @@ static int check_list(struct arena *arena, const struct node *has, size_t i, con
     return rc;
 }
 
-int software_has_check(struct arena *arena, const struct node *has, const struct software_parts *parts,
+int software_has_check(struct arena *arena, const struct node *has, const struct key_parts *parts,
                        struct error *err)
 {
     int rc = 0;
@@ -87,9 +88,9 @@ int software_has_check(struct arena *arena, const struct node *has, const struct
 }
 
 /* The part's value as text; NULL: it has none, or one that is no name and no number. */
-static const char *value_at(struct arena *arena, const struct software_parts *parts, const char *path)
+static const char *value_at(struct arena *arena, const struct key_parts *parts, const char *path)
 {
-    struct member member = software_member(parts, path);
+    struct member member = parts_member(parts, path);
     const struct node *value = member.field && member.part->object ?
         field_dump_key(arena, member.part->table, member.part->object, member.field->key) : NULL;
 
@@ -124,7 +125,7 @@ static const char *list_text(struct arena *arena, const struct node *list)
 }
 
 /* The first combination whose condition holds; NULL: none does. */
-static const struct node *cannot(struct arena *arena, const struct node *lacks, const struct software_parts *parts)
+static const struct node *cannot(struct arena *arena, const struct node *lacks, const struct key_parts *parts)
 {
     const struct node *found = NULL;
     struct error err = {0};
@@ -137,7 +138,7 @@ static const struct node *cannot(struct arena *arena, const struct node *lacks, 
 }
 
 enum software_has software_has(struct arena *arena, const struct software_names *names,
-                               const struct software_parts *parts, const struct software_ask *asks, size_t count,
+                               const struct key_parts *parts, const struct software_ask *asks, size_t count,
                                struct software_lack *lack)
 {
     const struct node *has = names->has;

@@ -10,33 +10,6 @@
 #include "expression/expression.h"
 #include "files/data.h"
 
-struct member software_member(const struct software_parts *parts, const char *path)
-{
-    const char *dot = strrchr(path, '.');
-
-    for (size_t i = 0; dot && i < parts->count; i++) {
-        const struct software_part *part = &parts->items[i];
-        const struct field *field = field_find(part->table, dot + 1);
-        size_t length = (size_t)(dot - path);
-
-        if (field && strlen(part->path) == length && !memcmp(part->path, path, length))
-            return (struct member){part, field};
-    }
-    return (struct member){NULL, NULL};
-}
-
-const char *software_path_at(struct arena *arena, const struct software_parts *parts, size_t i)
-{
-    for (size_t p = 0; p < parts->count; p++) {
-        const struct software_part *part = &parts->items[p];
-
-        if (i < part->table->count)
-            return arena_printf(arena, "%s.%s", part->path, part->table->fields[i].key);
-        i -= part->table->count;
-    }
-    return NULL;
-}
-
 static int keep_values(struct arena *arena, const struct node *value, void *object, struct error *err)
 {
     (void)arena;
@@ -102,62 +75,8 @@ const struct table software_file_table = {
     TABLE("software", "what a release of a training framework does", software_file, software_file_fields),
 };
 
-/* A condition that was parsed: the keys that it names, by their numbers. */
-struct condition {
-    struct expression *expression;
-    struct { size_t part; const struct field *field; } names[16];
-    int count;
-};
-/* One while it is parsed or evaluated. */
-struct asking {
-    struct arena *arena;
-    const struct software_parts *parts;
-    struct condition *condition;
-};
-
-static int find_name(void *context, const char *name, const char **why)
-{
-    const struct asking *asking = context;
-    struct condition *condition = asking->condition;
-    struct member member = software_member(asking->parts, name);
-
-    (void)why;
-    if (!member.field || condition->count == COUNT(condition->names))
-        return -1;
-    condition->names[condition->count].part = (size_t)(member.part - asking->parts->items);
-    condition->names[condition->count].field = member.field;
-    return condition->count++;
-}
-
-static const char *name_at(size_t i, const void *context)
-{
-    const struct asking *asking = context;
-
-    return software_path_at(asking->arena, asking->parts, i);
-}
-
-static int value_of(void *context, int name, struct value *value, struct error *err)
-{
-    const struct asking *asking = context;
-    const struct field *field = asking->condition->names[name].field;
-    const struct software_part *part = &asking->parts->items[asking->condition->names[name].part];
-    const struct node *node = part->object ? field_dump_key(asking->arena, part->table, part->object, field->key)
-                                           : NULL;
-
-    (void)err;
-    if (!node || node->kind != NODE_SCALAR)
-        *value = (struct value){.kind = VALUE_NONE};
-    else if (field->kind == FIELD_INT)
-        *value = value_number(atoi(node->text));
-    else if (field->kind == FIELD_BOOL)
-        *value = value_boolean(!strcmp(node->text, "true"));
-    else
-        *value = value_text(node->text);
-    return 0;
-}
-
 /* All that a parsed condition follows from, and what its messages say. */
-static void condition_key(const struct node *text, const struct software_parts *parts, struct cache_key *key)
+static void condition_key(const struct node *text, const struct key_parts *parts, struct cache_key *key)
 {
     cache_key_text(key, text->text);
     cache_key_text(key, text->loc.file);
@@ -168,15 +87,13 @@ static void condition_key(const struct node *text, const struct software_parts *
 }
 
 /* Parses into *condition, which the cache may keep, or else the arena. */
-static int parse(struct arena *arena, const struct node *text, const struct software_parts *parts,
+static int parse(struct arena *arena, const struct node *text, const struct key_parts *parts,
                  const struct cache_key *key, const struct condition **condition, struct error *err)
 {
     struct arena own = {.cache = arena->cache};
     struct condition *parsed = ARENA_ARRAY(&own, struct condition, 1);
-    struct asking asking = {&own, parts, parsed};
-    const struct names names = {find_name, name_at, &asking};
     const struct expression_text written = {"software: if", arena_strdup(&own, text->text), text->loc, NULL};
-    int rc = expression_parse(&own, &written, &names, &parsed->expression, err);
+    int rc = condition_parse(&own, &written, parts, parsed, err);
 
     *condition = parsed;
     if (rc || !arena->cache || !cache_put(arena->cache, CACHE_CONDITION, key->items, key->count, parsed, &own))
@@ -184,7 +101,7 @@ static int parse(struct arena *arena, const struct node *text, const struct soft
     return rc;
 }
 
-int software_holds(struct arena *arena, const struct node *text, const struct software_parts *parts, struct error *err)
+int software_holds(struct arena *arena, const struct node *text, const struct key_parts *parts, struct error *err)
 {
     const struct condition *condition = NULL;
     struct cache_key key = {0};
@@ -198,19 +115,18 @@ int software_holds(struct arena *arena, const struct node *text, const struct so
     if (!condition)
         rc = parse(arena, text, parts, &key, &condition, err);
     free(key.items);
-    if (rc || expression_holds(condition->expression, value_of,
-                               &(struct asking){arena, parts, (struct condition *)(uintptr_t)condition}, &value, err))
+    if (rc || condition_holds(arena, condition, parts, &value, err))
         return -1;
     return value.kind == VALUE_BOOLEAN && value.boolean;
 }
 
-bool software_may_give(const struct software_part *part, const char *key)
+bool software_may_give(const struct key_part *part, const char *key)
 {
     return word_in(part->table->delegated, key) || word_in(part->also, key);
 }
 
 /* The field that files may give by that key; NULL: none. */
-static const struct field *given_field(const struct software_parts *parts, const char *key)
+static const struct field *given_field(const struct key_parts *parts, const char *key)
 {
     for (size_t i = 0; i < parts->count; i++)
         if (software_may_give(&parts->items[i], key))
@@ -218,14 +134,14 @@ static const struct field *given_field(const struct software_parts *parts, const
     return NULL;
 }
 
-struct candidates { const struct software_parts *parts; };
+struct candidates { const struct key_parts *parts; };
 
 static const char *key_at(size_t i, const void *context)
 {
     const struct candidates *candidates = context;
 
     for (size_t p = 0; p < candidates->parts->count; p++) {
-        const struct software_part *part = &candidates->parts->items[p];
+        const struct key_part *part = &candidates->parts->items[p];
 
         for (size_t k = 0; k < part->table->count; k++)
             if (software_may_give(part, part->table->fields[k].key) && i-- == 0)
@@ -235,7 +151,7 @@ static const char *key_at(size_t i, const void *context)
 }
 
 /* Keys and values of a mapping, whether it applies to the scenario or not. */
-int software_check_keys(const struct node *values, const struct software_parts *parts, struct error *err)
+int software_check_keys(const struct node *values, const struct key_parts *parts, struct error *err)
 {
     struct candidates candidates = {parts};
     int rc = 0;

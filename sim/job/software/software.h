@@ -5,20 +5,7 @@
 #ifndef DTSIM_SOFTWARE_H
 #define DTSIM_SOFTWARE_H
 
-#include "config/field.h"
-
-/* A part of a scenario that was read: its path, "memory.recompute", and the struct that its table describes; NULL where
- * this scenario has no such part. */
-struct software_part {
-    const char *path;
-    const struct table *table;
-    void *object;
-    const char *also;            /* space-separated keys that it does not delegate, but files may give; or NULL */
-};
-struct software_parts {
-    const struct software_part *items;
-    size_t count;
-};
+#include "expression/condition.h"
 
 /* Keys of a software file. */
 extern const struct table software_file_table;
@@ -36,11 +23,11 @@ struct software_names {
 /* Lays the values of the file, which `like` names at `loc`, under the parts: a part's key that the scenario gives keeps
  * its value (field_supply). *names are the file's. Errors, at their places: an unknown file, a file that is like itself,
  * keys that no part delegates, conditions that do not hold anything. */
-int software_supply(struct arena *arena, const char *like, struct loc loc, const struct software_parts *parts,
+int software_supply(struct arena *arena, const char *like, struct loc loc, const struct key_parts *parts,
                     struct software_names *names, struct error *err);
 /* The same for values that the scenario gives next to `like`: they count as if they stood in the parts, but keep their
  * places. A part that gives a delegated key itself is an error. */
-int software_lay_own(struct arena *arena, const struct node *own, const struct software_parts *parts,
+int software_lay_own(struct arena *arena, const struct node *own, const struct key_parts *parts,
                      struct error *err);
 
 /* The file's title, and its list of the values that it has of a key ("strategy.zero"). Without such a list, the list of
@@ -64,7 +51,7 @@ struct software_lack {
 };
 /* *lack is the first value that the release lacks; its texts stand in the arena. */
 enum software_has software_has(struct arena *arena, const struct software_names *names,
-                               const struct software_parts *parts, const struct software_ask *asks, size_t count,
+                               const struct key_parts *parts, const struct software_ask *asks, size_t count,
                                struct software_lack *lack);
 /* The lack in words, in the arena. */
 const char *software_lack_text(struct arena *arena, const struct software_names *names, const struct software_lack *lack);

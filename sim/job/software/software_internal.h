@@ -16,21 +16,15 @@ struct software_file {
 /* Reads the file of that name or, for an alias, the file that it stands for, and sets *name to that file's name. */
 int software_load(struct arena *arena, const char **name, struct loc loc, struct software_file *file, struct error *err);
 
-/* A key of a part by its path, "strategy.zero"; field NULL: no part has such a key. */
-struct member { const struct software_part *part; const struct field *field; };
-struct member software_member(const struct software_parts *parts, const char *path);
-/* The i-th path of all keys of the parts, in the arena; NULL past the last. */
-const char *software_path_at(struct arena *arena, const struct software_parts *parts, size_t i);
-
 /* Whether files may give the part's key. */
-bool software_may_give(const struct software_part *part, const char *key);
+bool software_may_give(const struct key_part *part, const char *key);
 /* Refuses keys that files may give to no part, but for `if` and `has`. */
-int software_check_keys(const struct node *values, const struct software_parts *parts, struct error *err);
+int software_check_keys(const struct node *values, const struct key_parts *parts, struct error *err);
 /* Checks the lists of a file's key `has`: {PATH: [VALUE, ...]}. */
-int software_has_check(struct arena *arena, const struct node *has, const struct software_parts *parts,
+int software_has_check(struct arena *arena, const struct node *has, const struct key_parts *parts,
                        struct error *err);
 /* Whether the condition holds; -1 after an error. Conditions are remembered once they are parsed. */
-int software_holds(struct arena *arena, const struct node *condition, const struct software_parts *parts,
+int software_holds(struct arena *arena, const struct node *condition, const struct key_parts *parts,
                    struct error *err);
 
 #endif

@@ -13,7 +13,7 @@
 /* What the files say, while they are read. */
 struct gathering {
     struct arena *arena;
-    const struct software_parts *parts;
+    const struct key_parts *parts;
     const struct node *values;
     struct software_names *names;
     struct { const struct node **items; size_t count, capacity; } conditions;    /* all that were asked, in their order */
@@ -111,12 +111,12 @@ static int gather(struct gathering *gathering, const char *like, struct loc loc,
 }
 
 /* The values by the parts that have them: a mapping each. */
-static struct node *divide(struct arena *arena, const struct node *values, const struct software_parts *parts)
+static struct node *divide(struct arena *arena, const struct node *values, const struct key_parts *parts)
 {
     struct node *divided = ARENA_ARRAY(arena, struct node, parts->count);
 
     for (size_t p = 0; p < parts->count; p++) {
-        const struct software_part *part = &parts->items[p];
+        const struct key_part *part = &parts->items[p];
 
         divided[p].kind = NODE_MAPPING;
         for (size_t i = 0; part->object && i < values->count; i++)
@@ -127,13 +127,13 @@ static struct node *divide(struct arena *arena, const struct node *values, const
 }
 
 /* `loc`: where the parts are that the scenario leaves out. */
-static int supply(struct arena *arena, const struct node *divided, struct loc loc, const struct software_parts *parts,
+static int supply(struct arena *arena, const struct node *divided, struct loc loc, const struct key_parts *parts,
                   bool supplied, struct error *err)
 {
     int rc = 0;
 
     for (size_t p = 0; p < parts->count; p++) {
-        const struct software_part *part = &parts->items[p];
+        const struct key_part *part = &parts->items[p];
         struct node own = divided[p];
 
         own.loc = loc;
@@ -152,7 +152,7 @@ struct asked { size_t count; const struct node **items; };   /* the conditions *
 
 /* The key of what the name's files say under the conditions that hold now; false: one of them has a mistake. */
 static bool said_key(struct arena *arena, const char *like, const struct asked *asked,
-                     const struct software_parts *parts, struct cache_key *key)
+                     const struct key_parts *parts, struct cache_key *key)
 {
     struct error ignored = {0};
     bool fine = true;
@@ -171,7 +171,7 @@ static bool said_key(struct arena *arena, const char *like, const struct asked *
 }
 
 static const struct software_files *find_files(struct arena *arena, const char *like,
-                                               const struct software_parts *parts)
+                                               const struct key_parts *parts)
 {
     const struct asked *asked = cache_find(arena->cache, CACHE_SOFTWARE, like, strlen(like));
     const struct software_files *files = NULL;
@@ -205,7 +205,7 @@ static void keep_files(const char *like, const struct gathering *gathering, cons
 }
 
 /* Reads the files into *files, which the cache may keep, or else the arena. */
-static int read_files(struct arena *arena, const char *like, struct loc loc, const struct software_parts *parts,
+static int read_files(struct arena *arena, const char *like, struct loc loc, const struct key_parts *parts,
                       const struct software_files **result, struct error *err)
 {
     struct arena own = {.cache = arena->cache};
@@ -224,7 +224,7 @@ static int read_files(struct arena *arena, const char *like, struct loc loc, con
     return rc;
 }
 
-int software_supply(struct arena *arena, const char *like, struct loc loc, const struct software_parts *parts,
+int software_supply(struct arena *arena, const char *like, struct loc loc, const struct key_parts *parts,
                     struct software_names *names, struct error *err)
 {
     const struct software_files *files = arena->cache && arena->cache->files_stay ? find_files(arena, like, parts) :
@@ -239,7 +239,7 @@ int software_supply(struct arena *arena, const char *like, struct loc loc, const
 }
 
 /* Refuses a delegated key that stands in its part, not under `software`. */
-static int refuse_misplaced(const struct software_part *part, struct error *err)
+static int refuse_misplaced(const struct key_part *part, struct error *err)
 {
     int rc = 0;
 
@@ -253,7 +253,7 @@ static int refuse_misplaced(const struct software_part *part, struct error *err)
     return rc;
 }
 
-int software_lay_own(struct arena *arena, const struct node *own, const struct software_parts *parts, struct error *err)
+int software_lay_own(struct arena *arena, const struct node *own, const struct key_parts *parts, struct error *err)
 {
     int rc = 0;
 

@@ -313,6 +313,7 @@ int space_load(const struct plan_question *question, struct space *space, struct
     if (build(space, root, question, &section, err) ||
         points_read(&sweep->arena, section, NULL, root, sweep->name, &sweep->points, err))
         return -1;
+    ask_rules(space, &sweep->points);
     return points_select(&sweep->points, SPACE_MOST, &space->selection, err);
 }
 

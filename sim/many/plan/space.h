@@ -25,6 +25,8 @@ struct space {
     struct space_rule {
         const char *why;             /* "tensor x pipeline x context must divide the GPUs" */
         const char *expression;
+        const struct rule *row;              /* of the rules of scenarios; NULL: another one */
+        const struct asked_rule *asked;      /* of points before they are loaded (space_rules.c); NULL: the expression is */
         bool of_release;             /* the software's release cannot run it, which this simulator may */
     } *rules;                        /* one for each of the sweep's constraints, in their order */
     size_t nrules;

@@ -30,7 +30,6 @@ struct builder {
     struct node *grid, *where;
     struct { struct space_axis *items; size_t count, capacity; } axes;
     struct { struct space_rule *items; size_t count, capacity; } rules;
-    const char *micro_batches;               /* of a replica, as an expression; NULL: the scenario says them, or nothing tells */
     struct error *err;
 };
 
@@ -76,5 +75,7 @@ struct node *space_with_software(struct space *space, struct node *root, const s
 /* Adds what axes must keep together, and what the software's release cannot run, as far as the axes and what the scenario
  * says tell. -1: a software file cannot be read. */
 int add_rules(struct builder *builder);
+/* Has them asked of the points, after the section's own constraints. */
+void ask_rules(const struct space *space, struct points *points);
 
 #endif

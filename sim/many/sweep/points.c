@@ -42,8 +42,7 @@ static void moment_set(struct moment *moment, uint64_t number)
     const struct points *points = moment->points;
     uint64_t combinations = points_combinations(points);
 
-    if (moment->asked)
-        arena_release(&moment->arena);
+    arena_release(&moment->arena);
     moment->asked = false;
     moment->resolved = NULL;
     if (points->nderived)
@@ -75,29 +74,31 @@ static size_t zip_of(const struct points *points, size_t axis)
     return d;
 }
 
+/* What is included of that name, also in the place of what follows; NULL: nothing. */
+static const struct axis *included_axis(const struct moment *moment, const char *name)
+{
+    for (size_t i = 0; moment->included && i < moment->included->count; i++)
+        if (!strcmp(moment->included->axes[i].name, name))
+            return &moment->included->axes[i];
+    return NULL;
+}
+
 /* The place of the point's value for an axis, in that axis or in what is included; NULL: it has none. */
 static const struct axis *axis_value(const struct moment *moment, size_t a, size_t *choice)
 {
     const struct axis *axis = &moment->points->axes.items[a];
 
-    if (!moment->included) {
-        *choice = moment->choice[zip_of(moment->points, a)];
-        return axis;
-    }
-    *choice = 0;
-    for (size_t i = 0; i < moment->included->count; i++)
-        if (!strcmp(moment->included->axes[i].name, axis->name))
-            return &moment->included->axes[i];
-    return NULL;
+    *choice = moment->included ? 0 : moment->choice[zip_of(moment->points, a)];
+    return moment->included ? included_axis(moment, axis->name) : axis;
 }
 
-/* What is included says itself what would follow otherwise. */
-static const struct axis *included_derived(const struct moment *moment, size_t d)
+struct value moment_axis(const struct moment *moment, size_t a)
 {
-    for (size_t i = 0; moment->included && i < moment->included->count; i++)
-        if (!strcmp(moment->included->axes[i].name, moment->points->derived[d].name))
-            return &moment->included->axes[i];
-    return NULL;
+    const char *path = moment->points->axes.items[a].name;
+    size_t choice;
+    const struct axis *axis = axis_value(moment, a, &choice);
+
+    return axis && axis->values ? axis->values[choice] : path_value(path, node_at(moment->points->base, path));
 }
 
 static int derived_value(struct moment *moment, size_t d, struct error *err);
@@ -130,13 +131,10 @@ static int value_of(void *context, int name, struct value *value, struct error *
 {
     struct moment *moment = context;
     const struct points *points = moment->points;
-    size_t i = (size_t)name, choice;
+    size_t i = (size_t)name;
 
     if (i < points->axes.count) {
-        const char *path = points->axes.items[i].name;
-        const struct axis *axis = axis_value(moment, i, &choice);
-
-        *value = axis && axis->values ? axis->values[choice] : path_value(path, node_at(points->base, path));
+        *value = moment_axis(moment, i);
         return 0;
     }
     i -= points->axes.count;
@@ -193,7 +191,7 @@ static int explain_failure(struct moment *moment, const struct expression *expre
 static int derived_value(struct moment *moment, size_t d, struct error *err)
 {
     const struct derived *derived = &moment->points->derived[d];
-    const struct axis *given = included_derived(moment, d);
+    const struct axis *given = included_axis(moment, moment->points->derived[d].name);
     struct error found = {0};
     int rc = 0;
 
@@ -239,7 +237,7 @@ static int drops(struct moment *moment, const struct constraint *constraint, boo
     struct value value;
     int rc = 0;
 
-    *dropped = true;
+    *dropped = constraint->asks ? constraint->asks(constraint->rule, moment) : true;
     for (size_t i = 0; *dropped && i < constraint->count; i++)
         if (matches(moment, constraint->names[i], constraint->nodes[i], dropped, err))
             return -1;
@@ -265,6 +263,18 @@ static int first_drop(struct moment *moment, size_t *constraint, struct error *e
             break;
     }
     return 0;
+}
+
+int points_dropped(const struct points *points, uint64_t number, size_t *constraint, struct error *err)
+{
+    struct moment moment;
+    int rc;
+
+    moment_init(&moment, points);
+    moment_set(&moment, number);
+    rc = first_drop(&moment, constraint, err);
+    moment_release(&moment);
+    return rc;
 }
 
 /* Looks at one combination. */
@@ -350,26 +360,24 @@ void selection_release(struct selection *selection)
 static int settings_make(struct moment *moment, struct arena *arena, struct point *point, struct error *err)
 {
     const struct points *points = moment->points;
-    size_t most = points->axes.count + points->nderived + (moment->included ? moment->included->count : 0), choice;
+    size_t most = points->axes.count + points->nderived + (moment->included ? moment->included->count : 0), choice = 0;
 
     *point = (struct point){.items = ARENA_ARRAY(arena, struct setting, most), .root = node_mapping(arena)};
     *point->root = *points->base;
     for (size_t i = 0; i < (moment->included ? moment->included->count : points->axes.count); i++) {
         const struct axis *axis = moment->included ? &moment->included->axes[i] : axis_value(moment, i, &choice);
 
-        point->items[point->count++] =
-            (struct setting){axis->name, axis->loc, axis->put, axis->nodes[moment->included ? 0 : choice]};
+        point->items[point->count++] = (struct setting){axis->name, axis->loc, axis->put, axis->nodes[choice]};
     }
     for (size_t d = 0; d < points->nderived; d++) {
         const struct derived *of = &points->derived[d];
 
-        if (included_derived(moment, d))
+        if (included_axis(moment, moment->points->derived[d].name))
             continue;
         if (derived_value(moment, d, err))
             return -1;
-        point->items[point->count++] = (struct setting){
-            of->name, of->loc, of->put,
-            path_node(arena, of->name, &moment->derived[d], expression_loc(expression_source(of->expression), 0))};
+        point->items[point->count++] = (struct setting){of->name, of->loc, of->put, path_node(arena, of->name,
+            &moment->derived[d], expression_loc(expression_source(of->expression), 0))};
     }
     for (size_t i = 0; i < point->count; i++)
         if (point->items[i].put &&

@@ -21,6 +21,7 @@ struct derived {
     struct expression *expression;
 };
 
+struct moment;
 /* What drops points: an expression that is false (where) or true (exclude), or values that a point has. */
 struct constraint {
     const char *text;            /* as written, for people */
@@ -29,7 +30,12 @@ struct constraint {
     size_t *names;               /* axes and derived values, by their number in expressions */
     const struct node **nodes;   /* their value; a list: any of its items */
     size_t count;
+    /* Instead of all that: whether a rule of its own drops the point; or NULL. */
+    bool (*asks)(const void *rule, const struct moment *moment);
+    const void *rule;
 };
+/* A point that is looked at; and its value of an axis. */
+struct value moment_axis(const struct moment *moment, size_t axis);
 
 /* A path that an expression uses though the sweep does not set it. */
 struct looked_up {
@@ -81,6 +87,8 @@ struct selection {
 /* Looks through all combinations, or draws among them, and keeps those that no constraint drops; an error where more
  * than `most` remain, or more than POINTS_LOOKED would have to be looked at. Release in either case. */
 int points_select(const struct points *points, size_t most, struct selection *selection, struct error *err);
+/* Which constraint drops the point of that number, the first of several; none: their number. */
+int points_dropped(const struct points *points, uint64_t number, size_t *constraint, struct error *err);
 void selection_release(struct selection *selection);
 
 /* A value that a point gives a path or a name. */

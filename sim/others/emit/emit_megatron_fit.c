@@ -12,9 +12,9 @@
 #define SHAPE "model.transformer."
 
 /* What it refuses: whether that is so here, the key that decides it, and a sentence that begins with an argument. */
-struct rule { bool broken; const char *path, *text; };
+struct fit_rule { bool broken; const char *path, *text; };
 
-static void apply(struct emit *e, const struct rule *rules, size_t count, struct error *err)
+static void apply(struct emit *e, const struct fit_rule *rules, size_t count, struct error *err)
 {
     for (size_t i = 0; i < count; i++) {
         const struct node *node = node_at(e->scenario->node, rules[i].path);
@@ -35,7 +35,7 @@ static void fit_model(struct emit *e, struct error *err)
     long tensor = emit_number(e, "strategy.tensor"), heads = emit_number(e, SHAPE "heads");
     long groups = emit_number(e, SHAPE "kv_heads"), context = emit_number(e, "strategy.context");
     long sequence = emit_number(e, SHAPE "sequence"), positions = emit_number(e, SHAPE "positions");
-    const struct rule rules[] = {
+    const struct fit_rule rules[] = {
         {heads % tensor != 0, "strategy.tensor",
          arena_printf(e->arena, "--num-attention-heads %ld is no multiple of --tensor-model-parallel-size %ld", heads, tensor)},
         {groups && groups != heads && groups % tensor && tensor % groups, "strategy.tensor",
@@ -54,7 +54,7 @@ static void fit_experts(struct emit *e, struct error *err)
 {
     long tensor = emit_number(e, "strategy.tensor"), split = emit_number(e, "strategy.expert_tensor");
     bool once = emit_is(e, "software.dispatch", "once");
-    const struct rule rules[] = {
+    const struct fit_rule rules[] = {
         {truth(e, SHAPE "bias") && (split ? split : tensor) > 1, "strategy.expert_tensor",
          "--expert-tensor-parallel-size: experts with biases are not divided; expected 'expert_tensor: 1', or a model with "
          "'bias: false'"},
@@ -71,7 +71,7 @@ static void fit_experts(struct emit *e, struct error *err)
 static void fit_recompute(struct emit *e, struct error *err)
 {
     bool grouped = emit_number(e, SHAPE "experts") && emit_is(e, "software.fused_experts", "false");
-    const struct rule rules[] = {
+    const struct fit_rule rules[] = {
         {emit_recomputes(e, "activation") && !grouped, "memory.recompute",
          "--recompute-modules moe_act needs experts and --moe-grouped-gemm"},
         {emit_recomputes(e, "latent") && !emit_number(e, SHAPE "kv_rank"), "memory.recompute",
@@ -88,7 +88,7 @@ static void fit_overlap(struct emit *e, struct error *err)
     bool gathered = emit_is(e, "strategy.dispatcher", "allgather");
     bool alone = emit_number(e, "strategy.pipeline") > 1 && emit_number(e, "strategy.chunks") <= 1;
     bool full = emit_is(e, "memory.recompute", "full") || emit_is(e, "memory.recompute.mode", "full");
-    const struct rule rules[] = {
+    const struct fit_rule rules[] = {
         {batches && alone, "strategy.overlap_dispatch",
          "--overlap-moe-expert-parallel-comm needs virtual stages where --pipeline-model-parallel-size is above 1; expected "
          "'schedule: interleaved'"},
@@ -115,7 +115,7 @@ static void fit_optimizer(struct emit *e, struct error *err)
     bool aware = strstr(emit_text(e, "memory.offload"), "optimizer") || emit_is(e, "software.master", "half") ||
                  (adam && strcmp(optimizer, "adam"));
     bool virtual = emit_number(e, "strategy.chunks") > 1;
-    const struct rule rules[] = {
+    const struct fit_rule rules[] = {
         {aware && zero < 1, "strategy.zero",
          "--use-precision-aware-optimizer, which offloading and narrow states need, goes with --use-distributed-optimizer; "
          "expected 'zero: 1'"},
