@@ -132,7 +132,8 @@ void plan_print(const struct space *space, const struct plan_options *options, c
     if (shown) {
         fputs("scenarios: ", out);
         text_write(TEXT_LINE, options->folder, out);
-        fprintf(out, "/rank-01.yaml%s\n", shown > 1 ? " and so on" : "");
+        fprintf(out, "/rank-01.yaml%s%s\n", shown > 1 ? " and so on" : "",
+                options->beside ? "; the folder above it keeps a better result of an earlier plan" : "");
     }
     free(columns);
 }

@@ -28,7 +28,8 @@ int plan_write_summary(const struct space *space, const struct plan_options *opt
                        const struct results *results, bool front, struct error *err);
 /* The keys of both, as part of 'dtsim help result'. */
 void plan_keys_print(FILE *out);
-/* Removes the files of an earlier search there, which are wrong for this one. */
-int plan_remove_summary(const char *folder, struct error *err);
+/* The folder for the files of these rows: the search's own or, where an earlier search has left a better first row of the
+ * same work there, which stays, FOLDER/2 and so on. */
+const char *plan_place(struct arena *arena, const char *folder, const struct results *results, bool front);
 
 #endif

@@ -13,14 +13,20 @@
 #include "plan/space.h"
 #include "results/results.h"
 
+/* How far a search is: of which points how many have been looked at. */
+struct plan_state { const char *doing; size_t done, points; };
+
 struct plan_options {
     const char *folder;              /* of the store */
+    bool beside;                     /* what is printed: the folder is in one that keeps a better result of an earlier plan */
     size_t jobs, top, verify;
     double time_limit;               /* s for bounds, replays and the verification; 0: any time */
     bool exhaustive;                 /* all are replayed: an oracle; objectives without a bound, and times that anchors
                                         correct, need that too */
     bool retry_failed;               /* rows that ended with an error, a crash or a timeout are made again */
     const struct anchors *anchors;   /* that correct the times of points alike; NULL: none */
+    void (*progress)(void *context, const struct plan_state *state);     /* about once a second; NULL: nobody asks */
+    void *context;
 };
 
 enum plan_status { PLAN_PROVEN, PLAN_NOT_PROVEN, PLAN_NONE_FEASIBLE };

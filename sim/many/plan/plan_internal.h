@@ -19,6 +19,7 @@ struct search {
     double longest;                  /* s that the goal allows */
     size_t beyond;                   /* points whose bound is above that */
     double until;                    /* s of pool_now; 0: any time */
+    struct plan_state state;
 };
 
 /* Keeps in the outcome the point that does not fit and lacks least: B of a GPU. */

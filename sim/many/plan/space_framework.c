@@ -7,8 +7,7 @@
 #include "scenario/scenario.h"
 #include "software/software.h"
 
-/* The named axis of that path; NULL: there is none. */
-static const struct named_axis *named_axis(const struct builder *builder, const char *path)
+const struct named_axis *named_axis(const struct builder *builder, const char *path)
 {
     for (size_t i = 0; i < builder->named.count; i++)
         if (!strcmp(builder->named.items[i].path, path))
@@ -72,28 +71,14 @@ struct node *space_without(struct arena *arena, const struct node *mapping, cons
     return left;
 }
 
-/* The values that a person asks of the path: "auto", "1,2" or a node's text; NULL: it is no axis that anybody names. */
-static const char *asked_of(struct space *space, const struct plan_question *question, const char *path)
-{
-    const struct node *axes = space->asked.axes, *values = axes ? node_get(axes, path) : NULL;
-    size_t length = strlen(path);
-
-    for (size_t i = 0; i < question->nsets; i++)
-        if (!strncmp(question->sets[i], path, length) && question->sets[i][length] == '=')
-            return question->sets[i] + length + 1;
-    return values ? node_flow(&space->sweep.arena, values) : NULL;
-}
-
 /* Whether the degree may be more than 1, as an axis or as the scenario says. */
-static bool may_divide(struct space *space, const struct plan_question *question, const struct node *root, const char *path,
-                       int degree)
+static bool may_divide(const struct builder *builder, const char *path, int degree)
 {
-    const char *asked = asked_of(space, question, path);
-    bool usual = !question->nsets && !space->asked.axes;         /* nobody names an axis */
+    const struct named_axis *asked = named_axis(builder, path);
 
     if (asked)
-        return strcmp(asked, "1") && strcmp(asked, "[1]");
-    return degree > 1 || (usual && !node_at(root, path));
+        return word_in("1 [1]", node_flow(builder->arena, asked->values)) == 0;
+    return degree > 1 || (!names_search(builder) && !node_at(builder->root, path));
 }
 
 /* The root with that software, whose own values stay. */
@@ -111,24 +96,24 @@ static struct node *named(struct arena *arena, const struct node *root, const ch
     return whole;
 }
 
-struct node *space_with_software(struct space *space, struct node *root, const struct plan_question *question)
+struct node *space_with_software(struct space *space, const struct builder *builder)
 {
-    struct arena *arena = &space->sweep.arena;
+    struct arena *arena = builder->arena;
     struct scenario_common common;
     const char *usual = NULL;
 
-    if (asked_of(space, question, "software") || asked_of(space, question, "software.like"))
-        return root;
-    scenario_common_make(&common, NULL, root);
+    if (framework_axis(builder))
+        return builder->root;
+    scenario_common_make(&common, NULL, builder->root);
     if (common.parsed) {
         const struct parallelism *spec = &common.parsed->parallelism;
-        bool divides = may_divide(space, question, root, "strategy.tensor", spec->tensor) ||
-                       may_divide(space, question, root, "strategy.pipeline", spec->pipeline);
+        bool divides = may_divide(builder, "strategy.tensor", spec->tensor) ||
+                       may_divide(builder, "strategy.pipeline", spec->pipeline);
 
         usual = scenario_usual_software(common.parsed, divides && spec->zero < 2);
-        space->software_by_zero = usual && !divides && asked_of(space, question, "strategy.zero");
+        space->software_by_zero = usual && !divides && named_axis(builder, "strategy.zero");
         space->software = usual && !space->software_by_zero ? arena_strdup(arena, usual) : NULL;
     }
     arena_release(&common.arena);
-    return space->software ? named(arena, root, space->software) : root;
+    return space->software ? named(arena, builder->root, space->software) : builder->root;
 }

@@ -1,0 +1,185 @@
+#!/bin/bash
+# What a person asks of a plan, and what he gets: random spaces with fixed seeds, against what the question means.
+#   plan_asks.sh DTSIM fixed    one value of a key holds it, and switches no usual axis off
+#   plan_asks.sh DTSIM gpus     numbers of GPUs are numbers of nodes of each platform
+#   plan_asks.sh DTSIM order    the order of a list changes nothing that is found
+#   plan_asks.sh DTSIM limit    where each point is a search of its own, a plan still ends when it is told to
+#   plan_asks.sh DTSIM verify   --verify K verifies K rows, whatever ties with them
+#   plan_asks.sh DTSIM kept     a worse plan in the same folder leaves the better one
+set -u
+dtsim=$(realpath "$1") what=$2
+scratch=$(mktemp -d) || exit 2
+trap '[ $BASHPID = $$ ] && rm -rf "$scratch"' EXIT
+cd "$scratch" || exit 2
+RANDOM=7
+
+fail()
+{
+    echo "$*"
+    exit 1
+}
+
+scenario() # PLATFORM NODES [LINE...]
+{
+    printf '%s\n' "model: {transformer: {layers: 12, hidden: 1024, heads: 16, sequence: 1024, vocabulary: 32000}}" \
+        "cluster: {platform: $1, nodes: $2}" 'batch: {global: 288}' 'memory: {precision: mixed-bf16}' \
+        'software: megatron-core-2025' "${@:3}" >scenario.yaml
+}
+
+plan() # OPTION...
+{
+    rm -rf out.plan
+    "$dtsim" plan scenario.yaml -j 2 -o out.plan "$@" --json >plan.json 2>err
+}
+
+# The axes by their paths, one a line.
+axes()
+{
+    python3 -c 'import json
+for axis in json.load(open("plan.json"))["axes"]: print(axis)'
+}
+
+fixed()
+{
+    local set
+    scenario dgx-a100 2
+    plan --verify 0 || fail "$(cat err)"
+    axes | sort >usual
+    grep -q strategy.pipeline usual || fail "no usual axes: $(cat usual)"
+    for set in memory.precision=mixed-fp16 cluster.nodes=1 cluster.nodes=1,2 cluster.platform=dgx-h100 batch.global=144 \
+        strategy.tensor=2 batch.micro=2 software=megatron-core strategy.zero=1 cluster.platform=dgx-h100,dgx-a100; do
+        plan --verify 0 --set "$set" || fail "$set: $(cat err)"
+        { cat usual; echo "${set%%=*}"; } | sort -u >expected
+        axes | sort | diff expected - || fail "$set: other axes are searched"
+    done
+    plan --verify 0 --set strategy.tensor=1,2 || fail "$(cat err)"
+    [ "$(axes)" = strategy.tensor ] || fail "a choice that is named is searched alone: $(axes)"
+    for set in strategy.split strategy.stages_on batch.shares strategy.all_reduce; do
+        plan --verify 0 --time-limit "0.2 s" --set "$set=auto"
+        grep -q 'has no auto' err && fail "$set=auto, which run takes: $(cat err)"
+    done
+    plan --gpus 8 --set cluster.nodes=2
+    [ $? = 2 ] || fail "numbers of GPUs and of nodes were both taken"
+}
+
+# The GPUs of a node, by platform.
+gpus_of()
+{
+    case $1 in
+    dgx-*) echo 8 ;;
+    hgx-h100-4) echo 4 ;;
+    gb200-nvl72) echo 72 ;;
+    esac
+}
+
+gpus()
+{
+    local all=(dgx-a100 dgx-h100 hgx-h100-4 gb200-nvl72) i count base one two form number
+    for ((i = 0; i < 12; i++)); do
+        base=${all[RANDOM % 4]} one=${all[RANDOM % 4]} two=${all[RANDOM % 4]} count=$((72 * (1 + RANDOM % 2)))
+        [ $one = $two ] && continue
+        form=cluster$( ((RANDOM % 2)) && echo .platform)
+        scenario $base 3
+        plan --verify 0 --gpus $count --set "$form=$one,$two" --set strategy.tensor=1,2 --set strategy.pipeline=1 --top 100 ||
+            fail "$form=$one,$two: $(cat err)"
+        "$dtsim" results out.plan --json | python3 -c '
+import json, sys
+for line in sys.stdin:
+    row = json.loads(line)
+    print(row["metrics"]["gpus"], row["point"]["cluster.nodes"], row["point"]["cluster.platform"])' | sort -u >found
+        for number in $one $two; do echo "$count $((count / $(gpus_of $number))) $number"; done | sort -u | diff - found ||
+            fail "$base, $form=$one,$two, $count GPUs"
+    done
+}
+
+shuffled() # VALUE...
+{
+    local values=("$@") i j kept
+    for ((i = $# - 1; i > 0; i--)); do
+        j=$((RANDOM % (i + 1)))
+        kept=${values[i]} values[i]=${values[j]} values[j]=$kept
+    done
+    (IFS=, && echo "${values[*]}")
+}
+
+order()
+{
+    local i nodes top
+    for nodes in 1 2; do
+        for ((i = 0; i < 8; i++)); do
+            scenario dgx-a100 $nodes
+            plan --verify 0 --top 7 --set "strategy.schedule=$(shuffled 1f1b gpipe interleaved zb-h1)" \
+                --set "strategy.tensor=$(shuffled 1 2 4)" --set "strategy.pipeline=$(shuffled 1 2 3)" \
+                --set "batch.micro=$(shuffled 1 2 3)" --set "strategy.context=$(shuffled 1 2)" || fail "$(cat err)"
+            python3 -c 'import json
+plan = json.load(open("plan.json"))
+for row in plan["rows"]: print(row["id"], row["rank"])
+print(plan["status"])' >found
+            [ $i = 0 ] && cp found first
+            cmp first found || fail "another order finds other rows: $(cat first found)"
+        done
+    done
+}
+
+ends_within() # SECONDS COMMAND...
+{
+    local begun seconds
+    begun=$(date +%s%N)
+    "${@:2}" >out 2>err
+    seconds=$((($(date +%s%N) - begun) / 1000000))
+    [ $seconds -le $(($1 * 1000)) ] || fail "${*:2}: $seconds ms"
+}
+
+limit()
+{
+    scenario dgx-a100 16 'strategy: {split: auto}'
+    sed -i 's/layers: 12/layers: 80/; s/288/1024/' scenario.yaml
+    ends_within 4 "$dtsim" plan scenario.yaml -j 2 --time-limit '2 s' -o limited
+    grep -q '^not proven' out || fail "$(cat out err)"
+    ends_within 4 timeout -s INT 2 "$dtsim" plan scenario.yaml -j 2 -o interrupted
+    grep -q '^not proven' out || fail "$(cat out err)"
+    command -v script >/dev/null || return 0
+    script -qec "$dtsim plan scenario.yaml -j 2 --time-limit '3 s' -o told" /dev/null >out
+    grep -q 'of [0-9]* configurations read' out || fail "no progress on a terminal: $(cat out)"
+}
+
+verify()
+{
+    local count
+    scenario dgx-a100 1
+    for count in 0 1 2 5; do
+        plan --verify $count --top 6 || fail "$(cat err)"
+        python3 -c 'import json
+plan = json.load(open("plan.json"))
+assert plan["tied"]["at_least"] > 5, plan["tied"]
+print(*["verified_iteration_time_s" in row["metrics"] for row in plan["rows"]])' >found
+        [ "$(grep -o True found | wc -l)" = $count ] || fail "--verify $count: $(cat found)"
+        [ $count = 0 ] || grep -q "^\(True \)\{$count\}False" found || fail "--verify $count: $(cat found)"
+    done
+    "$dtsim" results out.plan --json | grep -c verified_engine | grep -qx 5 || fail "other rows are verified too"
+}
+
+kept()
+{
+    scenario dgx-a100 2
+    "$dtsim" plan scenario.yaml -j 2 --verify 0 -o both >out || fail "$(cat out)"
+    cp both/rank-01.yaml both/plan.json .
+    "$dtsim" plan scenario.yaml -j 2 --verify 0 -o both --set strategy.tensor=8 >out || fail "$(cat out)"
+    cmp rank-01.yaml both/rank-01.yaml && cmp plan.json both/plan.json || fail "a worse plan wrote over a better one"
+    grep -q 'tensor: 8' both/2/rank-01.yaml || fail "the worse plan is not beside it"
+    "$dtsim" plan scenario.yaml -j 2 --verify 0 -o both --subject-to iteration_time_s=1us >out
+    cmp plan.json both/plan.json || fail "a plan without a result wrote over one with a result"
+    "$dtsim" plan scenario.yaml -j 2 --verify 0 -o other --set strategy.tensor=8 >out || fail "$(cat out)"
+    "$dtsim" plan scenario.yaml -j 2 --verify 0 -o other >out || fail "$(cat out)"
+    cmp rank-01.yaml other/rank-01.yaml || fail "a better plan did not take the place of a worse one"
+    "$dtsim" plan scenario.yaml -j 2 --verify 0 -o both --set batch.global=144 >out || fail "$(cat out)"
+    cmp -s rank-01.yaml both/rank-01.yaml && fail "another batch is other work, which is not compared"
+    return 0
+}
+
+case $what in
+fixed | gpus | order | limit | verify | kept) $what ;;
+*)
+    echo "unknown: $what"
+    exit 2 ;;
+esac
