@@ -132,8 +132,8 @@ ends_within() # SECONDS COMMAND...
 
 limit()
 {
-    scenario dgx-a100 16 'strategy: {split: auto}'
-    sed -i 's/layers: 12/layers: 80/; s/288/1024/' scenario.yaml
+    printf '%s\n' 'model: {preset: llama3-70b}' 'cluster: {platform: dgx-h100, nodes: 16}' 'batch: {global: 512}' \
+        'strategy: {split: auto, zero: 1}' 'memory: {precision: mixed-bf16}' 'software: megatron-core-2025' >scenario.yaml
     ends_within 4 "$dtsim" plan scenario.yaml -j 2 --time-limit '2 s' -o limited
     grep -q '^not proven' out || fail "$(cat out err)"
     ends_within 4 timeout -s INT 2 "$dtsim" plan scenario.yaml -j 2 -o interrupted
