@@ -104,7 +104,7 @@ shuffled() # VALUE...
 
 order()
 {
-    local i nodes top
+    local i nodes
     for nodes in 1 2; do
         for ((i = 0; i < 8; i++)); do
             scenario dgx-a100 $nodes
