@@ -5,9 +5,10 @@
 #   plan_asks.sh DTSIM order    the order of a list changes nothing that is found
 #   plan_asks.sh DTSIM limit    where each point is a search of its own, a plan still ends when it is told to
 #   plan_asks.sh DTSIM verify   --verify K verifies K rows, whatever ties with them
+#   plan_asks.sh DTSIM axes     'emit' can write each value of the axes that a software file lists, with their arguments
 #   plan_asks.sh DTSIM kept     a worse plan in the same folder leaves the better one
 set -u
-dtsim=$(realpath "$1") what=$2
+dtsim=$(realpath "$1") what=$2 root=$(realpath "$(dirname "$0")/..")
 scratch=$(mktemp -d) || exit 2
 trap '[ $BASHPID = $$ ] && rm -rf "$scratch"' EXIT
 cd "$scratch" || exit 2
@@ -177,7 +178,61 @@ kept()
     return 0
 }
 
+# Each value of each axis is launched by other words, some of which are the argument that the file names.
+axes_of() # SOFTWARE LAYERS...
+{
+    local software=$1 base axis values value argument one
+    cat >scenario.yaml <<end
+model: {transformer: {layers: 16, hidden: 1024, heads: 16, sequence: 16384, vocabulary: 32000, experts: 16, experts_per_token: 2, bias: false, mlp: swiglu}}
+cluster: {platform: dgx-h100, nodes: 8}
+batch: {global: 512}
+memory: {precision: mixed-bf16}
+software: $software
+end
+    plan --verify 0 --time-limit '0.01 s'
+    python3 -c '
+import json
+for axis, values in json.load(open("plan.json"))["axes"].items():
+    print(axis, *values.strip("[]").split(", "))' >listed
+    grep -q strategy.zero listed && grep -q strategy.expert listed || fail "$software: no axes: $(cat listed err)"
+    base=(strategy.tensor=1 strategy.pipeline=4 strategy.schedule=interleaved strategy.expert=8 strategy.zero=1
+        strategy.data_parallel=ddp)
+    while read -r axis values; do
+        argument=$(sed -n "s/^  ${axis//./[.]}: *\({argument: \)\?\(--[^ ,]*\).*/\2/p" "$root"/platforms/software/megatron-core*.yaml | head -1)
+        [ "$argument" ] || fail "$software: $axis has no argument"
+        : >written
+        for value in $values; do
+            local sets=() set=("${base[@]}" "$axis=$value")
+            case $axis=$value in
+            strategy.tensor=* | strategy.expert_tensor=*) set+=("strategy.tensor=$value" strategy.pipeline=1
+                strategy.schedule=1f1b strategy.sequence_parallel=$([ "$value" = 1 ] && echo false || echo true)) ;;
+            strategy.sequence_parallel=true | memory.recompute=*) set+=(strategy.tensor=2 strategy.sequence_parallel=true) ;;
+            strategy.pipeline=1) set+=(strategy.schedule=1f1b) ;;
+            strategy.pipeline=*) set+=(strategy.expert=2 strategy.schedule=1f1b) ;;
+            strategy.chunks=1) set+=(strategy.schedule=1f1b) ;;
+            strategy.chunks=*) set+=(strategy.pipeline=2 strategy.expert=2) ;;
+            strategy.expert=* | strategy.context=*) set+=(strategy.pipeline=1 strategy.schedule=1f1b) ;;
+            strategy.data_parallel=synchronous) set+=(software.overlap_gathers=false) ;;
+            esac
+            for one in "${set[@]}"; do sets+=(--set "$one"); done
+            "$dtsim" emit megatron scenario.yaml "${sets[@]}" >command 2>err || fail "$software: $axis=$value: $(cat err)"
+            grep -e "$argument" command | tr -d '\n' >>written
+            echo " " >>written
+        done
+        grep -q -e "$argument" written || fail "$software: $axis: no value is written by $argument: $(cat written command)"
+        [ "$(sort -u written | wc -l)" = "$(wc -w <<<"$values")" ] || [ "$axis" = strategy.schedule ] ||
+            fail "$software: $axis=$values: the same words for several: $(cat written)"
+    done <listed
+}
+
+axes_are_written()
+{
+    axes_of megatron-core
+    axes_of megatron-core-2025
+}
+
 case $what in
+axes) axes_are_written ;;
 fixed | gpus | order | limit | verify | kept) $what ;;
 *)
     echo "unknown: $what"

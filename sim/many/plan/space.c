@@ -43,7 +43,7 @@ static int add_automatic(struct builder *builder, const struct automatic *automa
     const char *why;
     struct node *values = values_of(builder, automatic, named, &why);
 
-    if (values)
+    if (values && (named || automatic->usual || values->count > 1))
         add_axis(builder, automatic->path, values, why);
     return values ? 0 : -1;
 }
@@ -61,7 +61,8 @@ static int find_held(struct builder *builder, struct space *space)
     for (size_t i = 0; (automatic = automatic_at(i)); i++) {
         struct space_held *held = &space->held[space->nheld];
 
-        if (has_axis(builder, automatic->path) || axes_change(builder, automatic->path))
+        if (has_axis(builder, automatic->path) || axes_change(builder, automatic->path) ||
+            (automatic->experts && builder->facts->experts <= 1))
             continue;
         *held = (struct space_held){.path = automatic->path, .values = values_of(builder, automatic, false, &why)};
         if (!held->values)
@@ -214,11 +215,20 @@ static int add_axes(struct builder *builder)
     if (rc)
         return -1;
     for (size_t i = 0; !names_search(builder) && (automatic = automatic_at(i)); i++) {
-        bool of_transformer = strcmp(automatic->path, "memory.recompute") == 0;
+        bool of_any_model = word_in("strategy.tensor strategy.pipeline strategy.schedule batch.micro", automatic->path);
+        struct node *values;
+        int searches = framework_searches(builder, automatic, &values);
 
-        if (automatic->usual && !says(builder, automatic->path) && !has_axis(builder, automatic->path) && (builder->facts->transformer || !of_transformer) &&
-            add_automatic(builder, automatic, false))
+        if (searches < 0)
             return -1;
+        if (searches && (strcmp(automatic->path, "strategy.chunks") || has_axis(builder, "strategy.schedule")) && !says(builder, automatic->path) &&
+            !has_axis(builder, automatic->path) && (builder->facts->transformer || of_any_model) &&
+            (builder->facts->experts > 1 || !automatic->experts)) {
+            if (values)
+                add_axis(builder, automatic->path, values, "what 'dtsim emit' can write of it; list others by name");
+            else if (add_automatic(builder, automatic, false))
+                return -1;
+        }
     }
     if (has_axis(builder, "strategy.schedule") && !has_axis(builder, "strategy.chunks") &&
         !says(builder, "strategy.chunks"))
@@ -285,6 +295,8 @@ static int build(struct space *space, struct node **root, const struct plan_ques
     if (!rc && !builder.facts->nodes && !has_axis(&builder, "cluster.nodes") && !node_at(*root, "strategy.data"))
         rc = error_add(err, EXIT_USAGE, (struct loc){0}, "plan: how many GPUs? The cluster does not say 'nodes'; "
                        "expected --gpus, such as --gpus %d,%d", 8 * builder.facts->per_node, 16 * builder.facts->per_node);
+    if (!rc)
+        add_idle_rules(&builder);
     rc = rc || add_rules(&builder) || find_held(&builder, space) ? -1 : 0;
     *section = node_mapping(arena);
     (*section)->loc = (*root)->loc;

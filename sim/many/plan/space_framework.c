@@ -58,6 +58,27 @@ struct node *framework_values(struct builder *builder, const char *path, const c
     return values->count ? values : NULL;
 }
 
+int framework_searches(struct builder *builder, const struct automatic *automatic, struct node **values)
+{
+    const struct node *names = framework_names(builder);
+    bool listed = false, searched = false;
+
+    *values = NULL;
+    for (size_t i = 0; i < names->count && !searched; i++) {
+        const struct node *axes = NULL, *name = names->items[i], *own;
+
+        if (name->kind != NODE_SCALAR || !strcmp(name->text, "none"))
+            continue;
+        if (software_axes(builder->arena, name->text, name->loc, &axes, builder->err))
+            return -1;
+        own = axes ? node_get(axes, automatic->path) : NULL;
+        listed |= axes != NULL;
+        searched = own && !node_is_null(own);
+        *values = searched && own->kind == NODE_MAPPING ? node_get(own, "values") : NULL;
+    }
+    return listed ? searched : automatic->usual;
+}
+
 struct node *space_without(struct arena *arena, const struct node *mapping, const char *key)
 {
     struct node *left = node_mapping(arena);
