@@ -169,10 +169,10 @@ static void print_proven(const struct space *space, const struct plan_outcome *o
     } else if (goal->nobjectives) {
         fprintf(out, "proven: no other configuration of these axes%s has a better ", which);
         print_objectives(goal, out);
-        fprintf(out, " in this simulator than the %s\n", shown == 1 ? "one above" : "last one above");
+        fprintf(out, " in this simulator than the %s, unless it shares its place\n", shown == 1 ? "one above" : "last one above");
     } else {
-        fprintf(out, "proven: no other configuration of these axes%s is faster in this simulator than the %s\n", which,
-                shown == 1 ? "one above" : "last one above");
+        fprintf(out, "proven: no other configuration of these axes%s is faster in this simulator than the %s, unless it shares "
+                "its place\n", which, shown == 1 ? "one above" : "last one above");
     }
 }
 
@@ -285,6 +285,8 @@ static void print_status(const struct space *space, const struct plan_options *o
     print_failures(space, outcome, out);
     if (!front)
         print_ties(plan_tied(results), outcome->may_tie, shown, out);
+    if (!front && shown)
+        plan_explain(space, results, out);
 }
 
 /* Which of the best were to run on simgrid and did not. */

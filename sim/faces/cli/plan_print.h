@@ -11,6 +11,8 @@ void plan_print(const struct space *space, const struct plan_options *options, c
 /* plan_conclude.c: the sentences below its table: why the first is faster, what is proven, what comes nearest where nothing is feasible. */
 void plan_conclude(const struct space *space, const struct plan_options *options, const struct plan_outcome *outcome,
                    const struct results *results, bool front, FILE *out);
+/* plan_why.c: whether the first fits, which decisions make no difference that could be told, why the first wins. */
+void plan_explain(const struct space *space, const struct results *results, FILE *out);
 /* How many rows are shown. */
 size_t plan_shown(const struct plan_options *options, const struct results *results);
 /* How many rows share the first place. */

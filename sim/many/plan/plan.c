@@ -65,17 +65,26 @@ static void take_bounds(struct search *search)
 }
 
 /* Above which bound no point of that size is among the best, nor the next one, which tells whether the last of the best
- * shares its place; INFINITY: too few ran. */
+ * shares its place; INFINITY: too few ran. One that likely fits goes before others of its place, and one that is plain before
+ * others that are nearly as fast (plan_order). */
 static double threshold_of(const struct search *search, uint32_t size)
 {
-    size_t found = 0;
+    size_t found = 0, likely = 0;
+    double place = INFINITY;
 
     if (search->options->exhaustive || search->options->anchors || !goal_is_timely(&search->space->goal))
         return INFINITY;
-    for (size_t i = 0; i < search->nreplayed; i++)
-        if (search->bounds[search->replayed[i].point].size == size && found++ == search->options->top)
-            return search->replayed[i].seconds;
-    return INFINITY;
+    for (size_t i = 0; i < search->nreplayed; i++) {
+        const struct replayed *row = &search->replayed[i];
+
+        if (search->bounds[row->point].size != size)
+            continue;
+        if (found++ == search->options->top)
+            place = row->seconds * (1 + row->ratio);
+        if (row->fits >= PLAN_LIKELY && likely++ == search->options->top)
+            return fmin(place, row->seconds) * (1 + PLAN_NEAR);
+    }
+    return place * (1 + PLAN_NEAR);
 }
 
 static void tell(struct search *search, const char *doing, size_t done, size_t points)

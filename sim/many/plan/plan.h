@@ -78,7 +78,12 @@ int plan_search(struct space *space, const struct plan_options *options, struct 
                 struct error *err);
 void plan_release(struct plan_outcome *outcome);
 
-/* Keeps the rows of the outcome's points that ran and keep the goal's limits, best first. They are ranked by the goal's
+/* Below this probability it is said that a row may not fit. */
+#define PLAN_LIKELY 0.8
+
+/* Keeps the rows of the outcome's points that ran and keep the goal's limits, best first, and those that share a place in the
+ * order in which a person chooses among them: those that likely fit before others; of these, those within 1 % of the best first,
+ * by whether they surely fit and then by how few exotic degrees they have. They are ranked by the goal's
  * first objective; without one by iteration time or, where batches differ, by throughput. *front: there are several
  * objectives, and only rows are kept that no other row betters in all of them. Without objectives several numbers of
  * GPUs are one. */

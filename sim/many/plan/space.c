@@ -114,17 +114,19 @@ static int add_asked(struct builder *builder, const char *path, struct node *val
 }
 
 /* Keeps an axis that a person names. Where numbers of GPUs are asked for, a cluster that is named is the platform of so
- * many nodes as make them. */
+ * many nodes as make them; a software's name leaves room for axes of its keys. */
 static void name_axis(struct builder *builder, const char *path, struct node *values, struct loc loc)
 {
     const struct node *cluster = node_get(builder->root, "cluster");
-    bool words = !strcmp(path, "cluster") && builder->gpus;
+    bool words = !strcmp(path, "cluster") && builder->gpus, software = !strcmp(path, "software") && values->count;
 
     for (size_t i = 0; words && i < values->count; i++)
         words = values->items[i]->kind == NODE_SCALAR;
+    for (size_t i = 0; i < values->count; i++)
+        software &= values->items[i]->kind == NODE_SCALAR;
     for (size_t i = 0; words && cluster && i < cluster->count; i++)
         words = word_in("platform nodes", cluster->keys[i]);
-    *GROW(&builder->named) = (struct named_axis){words ? "cluster.platform" : path, values, loc};
+    *GROW(&builder->named) = (struct named_axis){words ? "cluster.platform" : software ? "software.like" : path, values, loc};
 }
 
 /* "PATH=auto" or "PATH=V1,V2". */

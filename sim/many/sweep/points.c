@@ -414,7 +414,7 @@ int points_select(const struct points *points, size_t most, struct selection *se
     int rc = 0;
 
     *selection = (struct selection){.dropped = xcalloc(points->constraints.count, sizeof *selection->dropped)};
-    if (combinations == UINT64_MAX)
+    if (combinations == UINT64_MAX || (!points->sample && !points->constraints.count && combinations > POINTS_LOOKED))
         return too_many(points, err);
     if (!points->sample && combinations)
         rc = walk_all(points, most, selection, err);
