@@ -50,7 +50,7 @@ fixed()
     for set in memory.precision=mixed-fp16 cluster.nodes=1 cluster.nodes=1,2 cluster.platform=dgx-h100 batch.global=144 \
         strategy.tensor=2 batch.micro=2 software=megatron-core-2026 strategy.zero=1 cluster.platform=dgx-h100,dgx-a100; do
         plan --verify 0 --set "$set" || fail "$set: $(cat err)"
-        { cat usual; echo "${set%%=*}" | sed 's/^software$/&.like/'; } | sort -u >expected
+        { grep -v "^${set%%=*}[.]" usual; echo "${set%%=*}"; } | sort -u >expected
         axes | sort | diff expected - || fail "$set: other axes are searched"
     done
     plan --verify 0 --set strategy.tensor=1,2 || fail "$(cat err)"

@@ -160,7 +160,7 @@ static void show_progress(void *context, const struct plan_state *state)
 {
     struct progress_shown *shown = context;
 
-    if (pool_now() - shown->said < (shown->terminal ? 0.2 : 10))
+    if (pool_now() - shown->said < (shown->terminal ? 0.2 : 30))
         return;
     shown->said = pool_now();
     fprintf(stderr, "%s%zu of %zu configurations %s%s", shown->terminal ? "\r\033[K" : "", state->done, state->points,

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "base/words.h"
+#include "plan/space.h"
 #include "results/results.h"
 #include "results/results_table.h"
 

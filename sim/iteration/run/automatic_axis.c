@@ -94,12 +94,24 @@ static struct numbers chunk_values(const struct facts *facts)
     return found;
 }
 
-static struct numbers context_values(const struct facts *facts)
+static int most_context(const struct facts *facts)
 {
     enum { LEAST_TOKENS = 2048, MOST_GPUS = 64 };
     int most = facts->sequence / LEAST_TOKENS;
 
-    return powers_of_two(most < 1 || !facts->transformer ? 1 : most > MOST_GPUS ? MOST_GPUS : most);
+    return most < 1 || !facts->transformer ? 1 : most > MOST_GPUS ? MOST_GPUS : most;
+}
+
+static struct numbers context_values(const struct facts *facts)
+{
+    return powers_of_two(most_context(facts));
+}
+
+static struct numbers asked_context_values(const struct facts *facts)
+{
+    int most = most_context(facts);
+
+    return powers_of_two(!facts->transformer || most > 8 ? most : 8);
 }
 
 static struct numbers expert_values(const struct facts *facts)
@@ -127,7 +139,8 @@ static const struct automatic automatics[] = {
     {"strategy.tensor", tensor_values, .usual = true,
      .why = "divides the GPUs of a node and the attention heads; divides the key-value heads, or is a multiple of them"},
     {"strategy.pipeline", pipeline_values, .usual = true, .why = "divides the layers, or is a power of two and leaves a stage 4 layers"},
-    {"strategy.context", context_values, .why = "powers of two that leave a GPU 2048 tokens of a sample"},
+    {"strategy.context", context_values, .why = "powers of two that leave a GPU 2048 tokens of a sample",
+     .asked = asked_context_values, .asked_why = "powers of two up to 8, or that leave a GPU 2048 tokens of a sample"},
     {"strategy.expert", expert_values, .experts = true, .why = "divides the experts"},
     {"strategy.expert_tensor", expert_tensor_values, .experts = true, .why = "whole experts, or divided by all of a tensor group"},
     {"strategy.zero", zero_values, .framework = true, .why = "optimizer states whole, or divided over the replicas"},

@@ -8,6 +8,8 @@
 #include "base/base.h"
 #include "base/cache.h"
 #include "collective/measure.h"
+#include "config/conf.h"
+#include "config/field.h"
 #include "plan/bound.h"
 #include "process/pool.h"
 #include "report/caveats.h"

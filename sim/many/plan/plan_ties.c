@@ -5,7 +5,9 @@
 
 #include "base/base.h"
 #include "config/field.h"
+#include "files/json.h"
 #include "plan/plan_internal.h"
+#include "results/results.h"
 #include "store/store.h"
 
 #define SURE 0.95                /* probability that a row fits, above which more of it decides nothing */

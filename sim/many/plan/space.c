@@ -114,19 +114,17 @@ static int add_asked(struct builder *builder, const char *path, struct node *val
 }
 
 /* Keeps an axis that a person names. Where numbers of GPUs are asked for, a cluster that is named is the platform of so
- * many nodes as make them; a software's name leaves room for axes of its keys. */
+ * many nodes as make them. */
 static void name_axis(struct builder *builder, const char *path, struct node *values, struct loc loc)
 {
     const struct node *cluster = node_get(builder->root, "cluster");
-    bool words = !strcmp(path, "cluster") && builder->gpus, software = !strcmp(path, "software") && values->count;
+    bool words = !strcmp(path, "cluster") && builder->gpus;
 
     for (size_t i = 0; words && i < values->count; i++)
         words = values->items[i]->kind == NODE_SCALAR;
-    for (size_t i = 0; i < values->count; i++)
-        software &= values->items[i]->kind == NODE_SCALAR;
     for (size_t i = 0; words && cluster && i < cluster->count; i++)
         words = word_in("platform nodes", cluster->keys[i]);
-    *GROW(&builder->named) = (struct named_axis){words ? "cluster.platform" : software ? "software.like" : path, values, loc};
+    *GROW(&builder->named) = (struct named_axis){words ? "cluster.platform" : path, values, loc};
 }
 
 /* "PATH=auto" or "PATH=V1,V2". */
@@ -190,19 +188,6 @@ static int read_named(struct builder *builder)
     return rc;
 }
 
-bool names_search(const struct builder *builder)
-{
-    for (size_t i = 0; i < builder->named.count; i++) {
-        const struct named_axis *axis = &builder->named.items[i];
-        bool one = axis->values->kind == NODE_SEQUENCE ? axis->values->count == 1 :
-                   strcmp(axis->values->text ? axis->values->text : "", "auto") != 0 || !automatic_of(axis->path);
-
-        if (!one && (automatic_of(axis->path) || !strncmp(axis->path, "strategy.", strlen("strategy."))))
-            return true;
-    }
-    return false;
-}
-
 /* The axes that a person names; where none of them is a choice, also the usual axes that the scenario does not set. */
 static int add_axes(struct builder *builder)
 {
@@ -223,8 +208,10 @@ static int add_axes(struct builder *builder)
 
         if (searches < 0)
             return -1;
-        if (searches && (strcmp(automatic->path, "strategy.chunks") || has_axis(builder, "strategy.schedule")) && !says(builder, automatic->path) &&
-            !has_axis(builder, automatic->path) && (builder->facts->transformer || of_any_model) &&
+        if (searches && (strcmp(automatic->path, "strategy.chunks") || has_axis(builder, "strategy.schedule")) &&
+            !says(builder, automatic->path) &&
+            !has_axis(builder, automatic->path) && !axes_change(builder, automatic->path) &&
+            (builder->facts->transformer || of_any_model) &&
             (builder->facts->experts > 1 || !automatic->experts)) {
             if (values)
                 add_axis(builder, automatic->path, values, "what 'dtsim emit' can write of it; list others by name");

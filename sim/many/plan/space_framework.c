@@ -4,6 +4,7 @@
 #include "base/base.h"
 #include "config/conf.h"
 #include "plan/space_internal.h"
+#include "run/automatic_axis.h"
 #include "scenario/scenario.h"
 #include "software/software.h"
 
@@ -13,6 +14,19 @@ const struct named_axis *named_axis(const struct builder *builder, const char *p
         if (!strcmp(builder->named.items[i].path, path))
             return &builder->named.items[i];
     return NULL;
+}
+
+bool names_search(const struct builder *builder)
+{
+    for (size_t i = 0; i < builder->named.count; i++) {
+        const struct named_axis *axis = &builder->named.items[i];
+        bool one = axis->values->kind == NODE_SEQUENCE ? axis->values->count == 1 :
+                   strcmp(axis->values->text ? axis->values->text : "", "auto") != 0 || !automatic_of(axis->path);
+
+        if (!one && (automatic_of(axis->path) || !strncmp(axis->path, "strategy.", strlen("strategy."))))
+            return true;
+    }
+    return false;
 }
 
 const char *framework_axis(const struct builder *builder)
