@@ -5,6 +5,7 @@
 #   plan_asks.sh DTSIM order    the order of a list changes nothing that is found
 #   plan_asks.sh DTSIM limit    where each point is a search of its own, a plan still ends when it is told to
 #   plan_asks.sh DTSIM verify   --verify K verifies K rows, whatever ties with them
+#   plan_asks.sh DTSIM fewest   where nothing fits, so many GPUs do, and half of them do not
 #   plan_asks.sh DTSIM axes     'emit' can write each value of the axes that a software file lists, with their arguments
 #   plan_asks.sh DTSIM kept     a worse plan in the same folder leaves the better one
 set -u
@@ -231,9 +232,26 @@ axes_are_written()
     axes_of megatron-core-2025
 }
 
+fewest()
+{
+    local limit found
+    for limit in 7 9; do
+        scenario dgx-a100 1
+        sed -i "s/layers: 12, hidden: 1024/layers: 24, hidden: 4096/; s/heads: 16/heads: 32/
+            s/precision: mixed-bf16/&, limit: $limit GB/" scenario.yaml
+        "$dtsim" plan scenario.yaml -j 2 --verify 0 -o few >out
+        [ $? = 5 ] || fail "$limit GB: 8 GPUs do: $(cat out)"
+        found=$(sed -n 's/^\([0-9]*\) GPUs do, .*/\1/p' out)
+        [ "$found" ] || fail "$limit GB: no number of GPUs: $(cat out)"
+        "$dtsim" plan scenario.yaml -j 2 --verify 0 -o more --gpus "$found" >out || fail "$limit GB: $found GPUs do not: $(cat out)"
+        "$dtsim" plan scenario.yaml -j 2 --verify 0 -o less --gpus $((found / 2)) >out && fail "$limit GB: half of $found do"
+    done
+    return 0
+}
+
 case $what in
 axes) axes_are_written ;;
-fixed | gpus | order | limit | verify | kept) $what ;;
+fewest | fixed | gpus | order | limit | verify | kept) $what ;;
 *)
     echo "unknown: $what"
     exit 2 ;;

@@ -1,3 +1,4 @@
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -169,8 +170,8 @@ static void show_progress(void *context, const struct plan_state *state)
 }
 
 /* The exit code of a search that ended. */
-static int run(struct space *space, const struct plan_options *options, const struct printing *printing,
-               struct error *err)
+static int run(struct space *space, const struct plan_question *question, const struct plan_options *options,
+               const struct printing *printing, struct error *err)
 {
     struct plan_outcome outcome;
     int code = EXIT_OK;
@@ -179,6 +180,8 @@ static int run(struct space *space, const struct plan_options *options, const st
         plan_release(&outcome);
         return EXIT_UNEXPECTED;
     }
+    if (outcome.status == PLAN_NONE_FEASIBLE && isfinite(outcome.nearest.lacks) && !options->time_limit)
+        outcome.fewest = plan_fewest(question, space, options);
     if (outcome.located.count ? print_rows(space, options, &outcome, printing, err) :
         print_none(space, options, &outcome, printing, err))
         code = EXIT_UNEXPECTED;
@@ -246,7 +249,7 @@ static int plan_main(const struct command *command, int argc, char **argv)
         shown = (struct progress_shown){isatty(STDERR_FILENO), pool_now()};
         options.progress = show_progress;
         options.context = &shown;
-        ended = run(&space, &options, &printing, &err);
+        ended = run(&space, &question, &options, &printing, &err);
         fputs(shown.terminal ? "\r\033[K" : "", stderr);
     }
     code = report_as(&err, printing.json);

@@ -13,6 +13,10 @@ void plan_conclude(const struct space *space, const struct plan_options *options
                    const struct results *results, bool front, FILE *out);
 /* plan_why.c: whether the first fits, which decisions make no difference that could be told, why the first wins. */
 void plan_explain(const struct space *space, const struct results *results, FILE *out);
+/* plan_more.c: where nothing is feasible: what keeps most configurations out; and the fewest GPUs, of as many times two as the
+ * cluster has, on which the same search finds a configuration that fits; 0: not known. */
+void plan_print_cause(const struct space *space, const struct plan_outcome *outcome, FILE *out);
+int plan_fewest(const struct plan_question *question, const struct space *space, const struct plan_options *options);
 /* How many rows are shown. */
 size_t plan_shown(const struct plan_options *options, const struct results *results);
 /* How many rows share the first place. */

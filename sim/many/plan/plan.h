@@ -67,6 +67,7 @@ struct plan_outcome {
     struct plan_miss miss;
     size_t may_tie;                  /* pruned points that may tie with the fastest of as many GPUs and samples, at most */
     struct sweep_verified verified;      /* of the rows that are shown */
+    int fewest;                      /* GPUs on which one fits, where none does on these (plan_fewest of cli); 0: not looked for */
     bool unverified;                 /* the time ran out before the first of them began */
     struct locations located;        /* the points that were replayed, with the ids of their rows */
     double seconds[3];               /* of bounds, of replays, of the verification */

@@ -39,8 +39,12 @@ void add_idle_rules(struct builder *builder)
     const char *tensor = value_of(builder, "strategy.tensor", "1"), *expert = value_of(builder, "strategy.expert", "1");
     const char *zero = value_of(builder, "strategy.zero", "0"), *pipeline = value_of(builder, "strategy.pipeline", "1");
     const char *gpus = gpus_of_stage(builder, pipeline), *divided = value_of(builder, "strategy.expert_tensor", tensor);
-    bool sums = has_axis(builder, "strategy.data_parallel");
+    const char *sums = value_of(builder, "strategy.data_parallel", NULL), *beside = "";
 
+    if (sums && has_axis(builder, sums))
+        beside = " && strategy.data_parallel == 'ddp'";
+    else if (sums)
+        beside = arena_printf(arena, " && '%s' == 'ddp'", sums);
     add_idle(builder, "strategy.sequence_parallel", "without a tensor group it has no activations to divide",
              "!strategy.sequence_parallel", tensor ? arena_printf(arena, "%s > 1", tensor) : NULL);
     if (builder->facts->experts > 1)
@@ -59,7 +63,7 @@ void add_idle_rules(struct builder *builder)
              "strategy.overlap_dispatch == 'none'", expert ? arena_printf(arena, "%s > 1", expert) : NULL);
     add_idle(builder, "software.overlap_gathers", "weights are gathered under ZeRO 1 and 2, beside forwards where sums are "
              "beside the backward", "!software.overlap_gathers", zero ? arena_printf(arena, "%s > 0 && %s < 3%s", zero, zero,
-             sums ? " && strategy.data_parallel == 'ddp'" : "") : NULL);
+             beside) : NULL);
     if (has_axis(builder, "strategy.expert") && gpus && expert && divided && tensor && !node_at(builder->root, "strategy.data") &&
         !has_axis(builder, "strategy.data") && axes_are_ours(builder->axes.items, builder->axes.count, expert))
         add_rule(builder, "experts are divided over GPUs of a pipeline stage", "divides(%s * %s, %s)", expert, divided, gpus);
