@@ -206,7 +206,7 @@ for axis, values in json.load(open("plan.json"))["axes"].items():
             local sets=() set=("${base[@]}" "$axis=$value")
             case $axis=$value in
             strategy.tensor=* | strategy.expert_tensor=*) set+=("strategy.tensor=$value" strategy.pipeline=1
-                strategy.schedule=1f1b strategy.sequence_parallel=$([ "$value" = 1 ] && echo false || echo true)) ;;
+                strategy.schedule=1f1b "strategy.sequence_parallel=$([ "$value" = 1 ] && echo false || echo true)") ;;
             strategy.sequence_parallel=true | memory.recompute=*) set+=(strategy.tensor=2 strategy.sequence_parallel=true) ;;
             strategy.pipeline=1) set+=(strategy.schedule=1f1b) ;;
             strategy.pipeline=*) set+=(strategy.expert=2 strategy.schedule=1f1b) ;;
@@ -216,11 +216,11 @@ for axis, values in json.load(open("plan.json"))["axes"].items():
             strategy.data_parallel=synchronous) set+=(software.overlap_gathers=false) ;;
             esac
             for one in "${set[@]}"; do sets+=(--set "$one"); done
-            "$dtsim" emit megatron scenario.yaml "${sets[@]}" >command 2>err || fail "$software: $axis=$value: $(cat err)"
-            grep -e "$argument" command | tr -d '\n' >>written
+            "$dtsim" emit megatron scenario.yaml "${sets[@]}" >launch 2>err || fail "$software: $axis=$value: $(cat err)"
+            grep -e "$argument" launch | tr -d '\n' >>written
             echo " " >>written
         done
-        grep -q -e "$argument" written || fail "$software: $axis: no value is written by $argument: $(cat written command)"
+        grep -q -e "$argument" written || fail "$software: $axis: no value is written by $argument: $(cat written launch)"
         [ "$(sort -u written | wc -l)" = "$(wc -w <<<"$values")" ] || [ "$axis" = strategy.schedule ] ||
             fail "$software: $axis=$values: the same words for several: $(cat written)"
     done <listed

@@ -180,7 +180,7 @@ static int run(struct space *space, const struct plan_question *question, const 
         plan_release(&outcome);
         return EXIT_UNEXPECTED;
     }
-    if (outcome.status == PLAN_NONE_FEASIBLE && isfinite(outcome.nearest.lacks) && !options->time_limit)
+    if (outcome.status == PLAN_NONE_FEASIBLE && isfinite(outcome.nearest.lacks) && !(options->time_limit > 0))
         outcome.fewest = plan_fewest(question, space, options);
     if (outcome.located.count ? print_rows(space, options, &outcome, printing, err) :
         print_none(space, options, &outcome, printing, err))
