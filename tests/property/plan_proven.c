@@ -228,7 +228,39 @@ static int remove_one(const char *path, const struct stat *status, int kind, str
     return remove(path);
 }
 
-/* The time of the plan's first; INFINITY: none is feasible. */
+static double seconds_of_row(const json_t *row)
+{
+    return json_number_value(json_object_get(json_object_get(row, "metrics"), "iteration_time_s"));
+}
+
+static double fits_of_row(const json_t *row)
+{
+    const json_t *fits = json_object_get(json_object_get(row, "metrics"), "fits_probability");
+
+    return json_is_number(fits) ? json_number_value(fits) : 1;
+}
+
+/* The first shares the fastest one's place. It likely fits if any of the place does, and of those that do it is within a
+ * hundredth of the fastest. */
+static void check_first(const struct results *results, double fastest)
+{
+    const json_t *first = results->rows.items[0];
+    double likely = INFINITY, own = seconds_of_row(first);
+    bool found = false;
+
+    for (size_t i = 0; i < results->rows.count && results_rank_of(results, i).rank == 1; i++) {
+        const json_t *row = results->rows.items[i];
+
+        found |= seconds_of_row(row) <= fastest;
+        if (fits_of_row(row) >= PLAN_LIKELY)
+            likely = fmin(likely, seconds_of_row(row));
+    }
+    assert_true(found);
+    assert_true(isinf(likely) || (fits_of_row(first) >= PLAN_LIKELY && own <= 1.01 * likely));
+    assert_true(isfinite(likely) || own <= 1.01 * fastest);
+}
+
+/* The time of the plan's fastest; INFINITY: none is feasible. */
 static double planned(const struct random_space *random, const char *path, bool reverse, struct arena *arena,
                       const char **words)
 {
@@ -253,8 +285,9 @@ static double planned(const struct random_space *random, const char *path, bool 
     if (outcome.status == PLAN_PROVEN) {
         assert_int_equal(results_open(&folders, 1, &results, &err) ||
                          plan_order(&results, &outcome, &space.goal, &front, &err), 0);
-        seconds = json_number_value(json_object_get(json_object_get(results.rows.items[0], "metrics"),
-                                                    "iteration_time_s"));
+        for (size_t i = 0; i < results.rows.count; i++)
+            seconds = fmin(seconds, seconds_of_row(results.rows.items[i]));
+        check_first(&results, seconds);
         results_release(&results);
     }
     plan_release(&outcome);

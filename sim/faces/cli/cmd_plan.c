@@ -1,6 +1,6 @@
-#include <errno.h>
+#include <math.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/base.h"
 #include "base/units.h"
@@ -8,8 +8,10 @@
 #include "cli/plan_methods.h"
 #include "cli/plan_print.h"
 #include "emit/emit.h"
+#include "files/folder.h"
 #include "plan/plan.h"
 #include "plan/space.h"
+#include "process/pool.h"
 #include "process/ranks.h"
 #include "results/results.h"
 #include "scenario/scenario.h"
@@ -108,13 +110,19 @@ static int run_method(const struct command *command, const struct arguments *arg
 }
 
 /* The rows of the outcome, ordered, and a scenario of each that is shown. */
-static int print_rows(struct space *space, const struct plan_options *options, struct plan_outcome *outcome,
+static int print_rows(struct space *space, const struct plan_options *said, struct plan_outcome *outcome,
                       const struct printing *printing, struct error *err)
 {
     struct results results;
-    const char *folder = options->folder;
+    const char *folder = said->folder;
+    struct plan_options placed = *said, *options = &placed;
     bool front = false;
     int rc = results_open(&folder, 1, &results, err) || plan_order(&results, outcome, &space->goal, &front, err) ? -1 : 0;
+
+    placed.folder = plan_place(&space->sweep.arena, folder, &results, front);
+    placed.beside = placed.folder != folder;
+    if (!rc)
+        rc = make_folder(placed.folder, err);
 
     if (!results.rows.count && outcome->status == PLAN_PROVEN)     /* nothing has the metrics that the goal names */
         outcome->status = PLAN_NONE_FEASIBLE;
@@ -127,15 +135,18 @@ static int print_rows(struct space *space, const struct plan_options *options, s
     else if (!rc)
         plan_print(space, options, outcome, &results, front, table_out(printing));
     if (!rc && printing->emitted && results.rows.count)
-        rc = emit_first(printing->emitted, folder, err);
+        rc = emit_first(printing->emitted, placed.folder, err);
     results_release(&results);
     return rc;
 }
 
 /* The same where nothing was replayed. */
-static int print_none(const struct space *space, const struct plan_options *options, const struct plan_outcome *outcome,
+static int print_none(struct space *space, const struct plan_options *said, const struct plan_outcome *outcome,
                       const struct printing *printing, struct error *err)
 {
+    struct plan_options placed = *said, *options = &placed;
+
+    placed.folder = plan_place(&space->sweep.arena, said->folder, NULL, false);
     if (printing->json)
         plan_print_json(space, options, outcome, NULL, false, table_out(printing));
     else
@@ -143,19 +154,34 @@ static int print_none(const struct space *space, const struct plan_options *opti
     return plan_write_summary(space, options, outcome, NULL, false, err);
 }
 
+/* Progress on stderr: a line that is written over on a terminal, else a line now and then. */
+struct progress_shown { bool terminal; double said; };
+
+static void show_progress(void *context, const struct plan_state *state)
+{
+    struct progress_shown *shown = context;
+
+    if (pool_now() - shown->said < (shown->terminal ? 0.2 : 30))
+        return;
+    shown->said = pool_now();
+    fprintf(stderr, "%s%zu of %zu configurations %s%s", shown->terminal ? "\r\033[K" : "", state->done, state->points,
+            state->doing, shown->terminal ? "" : "\n");
+    fflush(stderr);
+}
+
 /* The exit code of a search that ended. */
-static int run(struct space *space, const struct plan_options *options, const struct printing *printing,
-               struct error *err)
+static int run(struct space *space, const struct plan_question *question, const struct plan_options *options,
+               const struct printing *printing, struct error *err)
 {
     struct plan_outcome outcome;
     int code = EXIT_OK;
 
-    if (plan_remove_summary(options->folder, err))
-        return EXIT_UNEXPECTED;
     if (plan_search(space, options, &outcome, err)) {
         plan_release(&outcome);
         return EXIT_UNEXPECTED;
     }
+    if (outcome.status == PLAN_NONE_FEASIBLE && isfinite(outcome.nearest.lacks) && !(options->time_limit > 0))
+        outcome.fewest = plan_fewest(question, space, options);
     if (outcome.located.count ? print_rows(space, options, &outcome, printing, err) :
         print_none(space, options, &outcome, printing, err))
         code = EXIT_UNEXPECTED;
@@ -182,6 +208,7 @@ static int plan_main(const struct command *command, int argc, char **argv)
     struct arguments arguments;
     struct plan_options options = {0};
     struct printing printing;
+    struct progress_shown shown;
     struct space space = {0};
     struct error err = {0};
     int code = arguments_parse(command, argc, argv, 1, 1, &arguments), ended = EXIT_OK, rc;
@@ -219,7 +246,11 @@ static int plan_main(const struct command *command, int argc, char **argv)
         options.exhaustive |= space_asks_largest(&space);
         if (!options.folder)
             options.folder = arena_printf(&space.sweep.arena, "%s.plan", space.sweep.stem);
-        ended = run(&space, &options, &printing, &err);
+        shown = (struct progress_shown){isatty(STDERR_FILENO), pool_now()};
+        options.progress = show_progress;
+        options.context = &shown;
+        ended = run(&space, &question, &options, &printing, &err);
+        fputs(shown.terminal ? "\r\033[K" : "", stderr);
     }
     code = report_as(&err, printing.json);
     space_release(&space);
@@ -242,8 +273,9 @@ const struct command cmd_plan = {
                 "  dtsim plan bert.yaml --method piper\n",
     .options = "  SCENARIO            its values are fixed, but for the axes of its key 'plan' (below); - for standard input\n"
                "  --set PATH=auto     search this axis: the values follow from the model and the cluster (below)\n"
-               "  --set PATH=V1,V2    search these values of any path; may be repeated. Without any: the axes with * that\n"
-               "                      the scenario does not set\n"
+               "  --set PATH=V1,V2    search these values of any path; may be repeated. Where no layout is asked for by\n"
+               "                      several values of an axis below or of a strategy's key: also the axes with * that the\n"
+               "                      scenario does not set. One value holds its path\n"
                "  --gpus LIST         numbers of GPUs (64,128), whole nodes; auto: 1 to 8 nodes, 10, 12, 14, 16, 20, ... up to\n"
                "                      the cluster's, or to 128; left out: the cluster's\n"
                "  --objective METRIC,...\n"
@@ -252,12 +284,13 @@ const struct command cmd_plan = {
                "                      time, and for several numbers of GPUs the fastest of each\n"
                "  --subject-to METRIC=VALUE,...\n"
                "                      leave out what takes more (iteration_time_s=12s, cost=0.5, peak_memory_bytes=70GiB) or,\n"
-               "                      for rates and shares of use, gives less (mfu=0.4)\n"
+               "                      for rates, shares of use and fits_probability, gives less (mfu=0.4)\n"
                "  -o DIR              where replayed rows and plan.json go, for 'dtsim report DIR', results and plot\n"
-               "                      heat; rank-01.yaml and so on, which 'dtsim run' takes; left out: NAME.plan\n"
+               "                      heat; rank-01.yaml and so on, which 'dtsim run' takes; left out: NAME.plan. Where an earlier\n"
+               "                      plan of the same work left a better one there, that stays, and these go to DIR/2\n"
                "  -j N                points at once; left out: one a processor; on one machine\n"
                "  --top K             configurations to show; left out: 10\n"
-               "  --verify K          run the best K on simgrid too, with all shown rows that tie with them; left out: 3\n"
+               "  --verify K          run the first K rows on simgrid too; left out: 3\n"
                "  --time-limit T      end after this time ('30 s'), --verify included\n"
                "  --exhaustive        replay all, whatever their bounds\n"
                "  --retry-failed      replay rows again that ended with an error or a timeout\n"
@@ -272,19 +305,11 @@ const struct command cmd_plan = {
                "  --markdown          with --method: the table for a document\n"
                "The scenario may say all of this itself, under 'plan' ('dtsim help plan.top'); options go before it:\n"
                "  plan: {strategy.tensor: auto, batch.micro: [1, 2], gpus: [64, 128], objective: [iteration_time_s, cost]}\n"
-               "axes that have an auto:\n"
-               "  strategy.tensor*    divisors of a node's GPUs and the attention heads, which fit the key-value heads\n"
-               "  strategy.pipeline*  divisors of the layers; powers of two that leave a stage 4 layers\n"
-               "  strategy.schedule*  schedules of the framework's release ('software:', or what 'dtsim run' assumes);\n"
-               "                      release not known: 1f1b, interleaved\n"
-               "  strategy.chunks     model chunks of a rank: divisors of the layers up to 8, and schedules' own; with these\n"
-               "  batch.micro*        powers of two up to 16 that divide the batch; asked for by name: without this limit;\n"
-               "                      as the only axis: the output names the largest that fits\n"
-               "  memory.recompute*   modes that the framework's release has; else none, selective, full\n"
-               "  strategy.zero       stages that the framework's release has; else 0, 1\n"
-               "  strategy.context    powers of two up to 8\n"
-               "  strategy.expert     divisors of the experts\n"
-               "  strategy.sequence_parallel  false, true\n"
+               "axes that have an auto, whose values and reasons are printed; * unless the file of the software lists others as\n"
+               "its axes ('dtsim show software'): strategy.tensor*, pipeline*, schedule* with chunks*, context, expert,\n"
+               "expert_tensor, zero, sequence_parallel, data_parallel, dispatcher, overlap_dispatch; batch.micro* (up to 16,\n"
+               "asked for by name without this limit; as the only axis: the output names the largest that fits);\n"
+               "memory.recompute*, memory.offload; software.overlap_gathers\n"
                "The search drops what is invalid, cannot fit in memory, or has an auto value that the framework's release\n"
                "lacks ('dtsim help software-file'). It replays the others on engine fast, the lowest bound of the time\n"
                "first, until no bound is below the time of the last row shown. That proves the order of what was searched:\n"

@@ -91,15 +91,22 @@ static bool print_point(const struct space *space, uint64_t number, FILE *out)
 static void print_nearest(const struct space *space, const struct plan_outcome *outcome, FILE *out)
 {
     char text[48];
-    bool recomputes;
+    bool recomputes, divides = false;
 
     if (isinf(outcome->nearest.lacks))
         return;
     fprintf(out, "nearest: a GPU lacks at least %s with",
             unit_format_short(UNIT_BYTES, outcome->nearest.lacks, text, sizeof text));
     recomputes = print_point(space, outcome->nearest.number, out);
-    fprintf(out, "; try more --gpus, --set strategy.zero=1,2,3,%s or a 'memory.offload'\n",
+    for (size_t i = 0; i < space->naxes; i++) {
+        recomputes |= !strcmp(space->axes[i].path, "memory.recompute");
+        divides |= !strcmp(space->axes[i].path, "strategy.zero");
+    }
+    fprintf(out, "; try more --gpus,%s%s or a 'memory.offload'\n", divides ? "" : " --set strategy.zero=1,2,3,",
             recomputes ? "" : " --set memory.recompute=full,");
+    if (outcome->fewest)
+        fprintf(out, "%d GPUs do, and half as many do not: --gpus %d finds a configuration that fits\n", outcome->fewest,
+                outcome->fewest);
 }
 
 /* Where no combination is a scenario: which values of the axes that a person listed go with the rest of it. */
@@ -169,10 +176,10 @@ static void print_proven(const struct space *space, const struct plan_outcome *o
     } else if (goal->nobjectives) {
         fprintf(out, "proven: no other configuration of these axes%s has a better ", which);
         print_objectives(goal, out);
-        fprintf(out, " in this simulator than the %s\n", shown == 1 ? "one above" : "last one above");
+        fprintf(out, " in this simulator than the %s, unless it shares its place\n", shown == 1 ? "one above" : "last one above");
     } else {
-        fprintf(out, "proven: no other configuration of these axes%s is faster in this simulator than the %s\n", which,
-                shown == 1 ? "one above" : "last one above");
+        fprintf(out, "proven: no other configuration of these axes%s is faster in this simulator than the %s, unless it shares "
+                "its place\n", which, shown == 1 ? "one above" : "last one above");
     }
 }
 
@@ -285,6 +292,8 @@ static void print_status(const struct space *space, const struct plan_options *o
     print_failures(space, outcome, out);
     if (!front)
         print_ties(plan_tied(results), outcome->may_tie, shown, out);
+    if (!front && shown)
+        plan_explain(space, results, out);
 }
 
 /* Which of the best were to run on simgrid and did not. */
@@ -338,6 +347,8 @@ void plan_conclude(const struct space *space, const struct plan_options *options
         print_miss(&outcome->miss, out);
     else if (outcome->counts.by_rule + outcome->counts.refused == outcome->counts.considered)
         print_going(space, out);
-    else if (outcome->status == PLAN_NONE_FEASIBLE)
+    else if (outcome->status == PLAN_NONE_FEASIBLE) {
+        plan_print_cause(space, outcome, out);
         print_nearest(space, outcome, out);
+    }
 }

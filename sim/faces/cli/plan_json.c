@@ -1,10 +1,9 @@
 /* A plan for programs: its counts, what is known, and its rows or their places. */
 #include "cli/plan_print.h"
 
-#include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/text.h"
 #include "config/conf.h"
@@ -44,7 +43,10 @@ static const struct result_key keys[] = {
     {"tied.at_most", "the same, also counting configurations that were not replayed and whose bounds allow it"},
     {"conclusions", "sentences: why the first is faster than the second, what is proven"},
     {"rows", "of --json: what is shown, as 'dtsim results --json' prints it, with in_framework and metrics"},
+    {"folder", "where rank-01.yaml and so on stand"},
     {"shown, name", "of plan.json: how many rows are shown; the scenario's name"},
+    {"first", "of plan.json: {metric, value, model, gpu, gpus, samples} of the first row; a later search in this folder whose "
+              "first row is not as good leaves these files and writes its own into DIR/2"},
     {"places", "of plan.json: [{id: of a row, rank, shared}], best first"},
     {"ranked, tie", "of plan.json: the metric that orders rows, and what it means that they share a place"},
 };
@@ -195,6 +197,7 @@ static json_t *plan_json(const struct space *space, const struct plan_options *o
     json_put(json, "rules", rules_json(space));
     json_put(json, "refusals", refusals_json(outcome));
     json_put(json, "failures", failures_json(space, outcome));
+    json_put(json, "folder", json_words(options->folder));
     json_put(json, "front", json_boolean(front));
     json_put(json, "tied", front ? json_null() : tied_json(plan_tied(results), outcome->may_tie));
     json_put(json, "conclusions", conclusions_json(space, options, outcome, results, front));
@@ -239,6 +242,26 @@ static void put_order(json_t *json, const struct results *results)
     free(words);
 }
 
+/* The first row's number and work, by which a later search compares its own; null: there is none, or a front. */
+static json_t *first_json(const struct results *results, bool front)
+{
+    const json_t *row = results && results->rows.count && results->ranked >= 0 && !front ? results->rows.items[0] : NULL;
+    const json_t *metrics = json_object_get(row, "metrics"), *batch = json_object_get(metrics, "samples_per_s");
+    const char *name = row ? results->keys.items[results->ranked].name : "";
+    json_t *json = json_object();
+
+    if (!row)
+        return json_null();
+    json_put(json, "metric", json_words(name));
+    json_put(json, "value", json_real(json_number_value(results_json(results, 0, results->ranked))));
+    for (size_t i = 0; i < 2; i++)
+        json_object_set(json, (const char *[]){"model", "gpu"}[i], json_object_get(row, (const char *[]){"model", "gpu"}[i]));
+    json_put(json, "samples", json_integer(llround(json_number_value(batch) *
+                                                   json_number_value(json_object_get(metrics, "iteration_time_s")))));
+    json_put(json, "gpus", json_deep_copy(results_json(results, 0, results_find(results, "gpus"))));
+    return json;
+}
+
 static void write_summary(const void *context, FILE *out)
 {
     json_line(context, out);
@@ -254,6 +277,7 @@ int plan_write_summary(const struct space *space, const struct plan_options *opt
 
     json_put(json, "shown", json_integer((json_int_t)plan_shown(options, results)));
     json_put(json, "name", json_words(space->sweep.name));
+    json_put(json, "first", first_json(results, front));
     put_order(json, results);
     rc = rc || file_replace(path, write_summary, json, err) ? -1 : 0;
     free(path);
@@ -261,12 +285,37 @@ int plan_write_summary(const struct space *space, const struct plan_options *opt
     return rc;
 }
 
-int plan_remove_summary(const char *folder, struct error *err)
+/* Whether the first row of an earlier search is of the same work as this one's, and better. */
+static bool is_better(const json_t *earlier, const json_t *first)
 {
-    char *path = xprintf("%s/plan.json", folder);
-    int rc = unlink(path) && errno != ENOENT && errno != ENOTDIR ? error_system(err, (struct loc){.file = path},
-                                                                                "cannot remove") : 0;
+    static const char *const work[] = {"metric", "model", "gpu", "gpus", "samples"};
+    double value = json_number_value(json_object_get(earlier, "value"));
+    double own = json_number_value(json_object_get(first, "value"));
+    const char *metric = json_string_value(json_object_get(earlier, "metric"));
 
-    free(path);
-    return rc;
+    if (!json_is_object(earlier) || !metric)
+        return false;
+    if (!json_is_object(first))
+        return true;             /* any is better than none */
+    for (size_t i = 0; i < COUNT(work); i++)
+        if (!json_equal(json_object_get(earlier, work[i]), json_object_get(first, work[i])))
+            return false;
+    return results_wants_most(metric) ? value > own : value < own;
+}
+
+const char *plan_place(struct arena *arena, const char *folder, const struct results *results, bool front)
+{
+    json_t *first = first_json(results, front);
+    const char *place = folder;
+    bool better = true;
+
+    for (int number = 2; better; number++) {
+        json_t *earlier = json_load_file(arena_printf(arena, "%s/plan.json", place), 0, NULL);
+
+        better = is_better(json_object_get(earlier, "first"), first);
+        json_decref(earlier);
+        place = better ? arena_printf(arena, "%s/%d", folder, number) : place;
+    }
+    json_decref(first);
+    return place;
 }

@@ -90,7 +90,7 @@ static void add_column(const struct results *results, const char *name, int *col
 static size_t columns_of(const struct space *space, const struct results *results, int *columns)
 {
     static const char *const metrics[] = {
-        "iteration_time_s", "tokens_per_s", "mfu", "peak_memory_bytes", "gpus", "verified_iteration_time_s",
+        "iteration_time_s", "tokens_per_s", "mfu", "peak_memory_bytes", "fits_probability", "gpus", "verified_iteration_time_s",
     };
     size_t count = 0;
     int key = results_find(results, "rank");
@@ -132,7 +132,8 @@ void plan_print(const struct space *space, const struct plan_options *options, c
     if (shown) {
         fputs("scenarios: ", out);
         text_write(TEXT_LINE, options->folder, out);
-        fprintf(out, "/rank-01.yaml%s\n", shown > 1 ? " and so on" : "");
+        fprintf(out, "/rank-01.yaml%s%s\n", shown > 1 ? " and so on" : "",
+                options->beside ? "; the folder above it keeps a better result of an earlier plan" : "");
     }
     free(columns);
 }

@@ -11,6 +11,12 @@ void plan_print(const struct space *space, const struct plan_options *options, c
 /* plan_conclude.c: the sentences below its table: why the first is faster, what is proven, what comes nearest where nothing is feasible. */
 void plan_conclude(const struct space *space, const struct plan_options *options, const struct plan_outcome *outcome,
                    const struct results *results, bool front, FILE *out);
+/* plan_why.c: whether the first fits, which decisions make no difference that could be told, why the first wins. */
+void plan_explain(const struct space *space, const struct results *results, FILE *out);
+/* plan_more.c: where nothing is feasible: what keeps most configurations out; and the fewest GPUs, of as many times two as the
+ * cluster has, on which the same search finds a configuration that fits; 0: not known. */
+void plan_print_cause(const struct space *space, const struct plan_outcome *outcome, FILE *out);
+int plan_fewest(const struct plan_question *question, const struct space *space, const struct plan_options *options);
 /* How many rows are shown. */
 size_t plan_shown(const struct plan_options *options, const struct results *results);
 /* How many rows share the first place. */
@@ -28,7 +34,8 @@ int plan_write_summary(const struct space *space, const struct plan_options *opt
                        const struct results *results, bool front, struct error *err);
 /* The keys of both, as part of 'dtsim help result'. */
 void plan_keys_print(FILE *out);
-/* Removes the files of an earlier search there, which are wrong for this one. */
-int plan_remove_summary(const char *folder, struct error *err);
+/* The folder for the files of these rows: the search's own or, where an earlier search has left a better first row of the
+ * same work there, which stays, FOLDER/2 and so on. */
+const char *plan_place(struct arena *arena, const char *folder, const struct results *results, bool front);
 
 #endif

@@ -94,9 +94,24 @@ static struct numbers chunk_values(const struct facts *facts)
     return found;
 }
 
+static int most_context(const struct facts *facts)
+{
+    enum { LEAST_TOKENS = 2048, MOST_GPUS = 64 };
+    int most = facts->sequence / LEAST_TOKENS;
+
+    return most < 1 || !facts->transformer ? 1 : most > MOST_GPUS ? MOST_GPUS : most;
+}
+
 static struct numbers context_values(const struct facts *facts)
 {
-    return powers_of_two(facts->transformer ? 8 : 1);
+    return powers_of_two(most_context(facts));
+}
+
+static struct numbers asked_context_values(const struct facts *facts)
+{
+    int most = most_context(facts);
+
+    return powers_of_two(!facts->transformer || most > 8 ? most : 8);
 }
 
 static struct numbers expert_values(const struct facts *facts)
@@ -112,10 +127,24 @@ static struct numbers zero_values(const struct facts *facts)
     return found;
 }
 
+/* 1, or all of a tensor group, whatever its degree. */
+static struct numbers expert_tensor_values(const struct facts *facts)
+{
+    struct numbers one = {{1}, 1};
+
+    return facts->experts > 1 ? tensor_values(facts) : one;
+}
+
 static const struct automatic automatics[] = {
     {"strategy.tensor", tensor_values, .usual = true,
      .why = "divides the GPUs of a node and the attention heads; divides the key-value heads, or is a multiple of them"},
     {"strategy.pipeline", pipeline_values, .usual = true, .why = "divides the layers, or is a power of two and leaves a stage 4 layers"},
+    {"strategy.context", context_values, .why = "powers of two that leave a GPU 2048 tokens of a sample",
+     .asked = asked_context_values, .asked_why = "powers of two up to 8, or that leave a GPU 2048 tokens of a sample"},
+    {"strategy.expert", expert_values, .experts = true, .why = "divides the experts"},
+    {"strategy.expert_tensor", expert_tensor_values, .experts = true, .why = "whole experts, or divided by all of a tensor group"},
+    {"strategy.zero", zero_values, .framework = true, .why = "optimizer states whole, or divided over the replicas"},
+    {"strategy.sequence_parallel", .words = "false true", .why = "activations between GEMMs whole, or divided"},
     {"strategy.schedule", .words = "1f1b interleaved", .usual = true, .framework = true,
      .why = "the usual schedules; list others by name"},
     {"strategy.chunks", chunk_values, .why = "model chunks of a rank: what schedules have if nobody says it, and divisors of the layers up to 8"},
@@ -124,10 +153,11 @@ static const struct automatic automatics[] = {
     {"memory.recompute", .words = "none selective full", .usual = true, .framework = true,
      .why = "all, or only the core of attention, or nothing"},
     {"memory.offload", .words = "none tensors", .why = "nothing, or the tensors that do not fit"},
-    {"strategy.zero", zero_values, .framework = true, .why = "optimizer states whole, or divided over the replicas"},
-    {"strategy.context", context_values, .why = "powers of two up to 8"},
-    {"strategy.expert", expert_values, .why = "divides the experts"},
-    {"strategy.sequence_parallel", .words = "false true", .why = "activations between GEMMs whole, or divided"},
+    {"strategy.data_parallel", .words = "ddp synchronous", .why = "sums of gradients beside the backward, or behind it"},
+    {"software.overlap_gathers", .words = "false true", .why = "gathers of weights in the update, or beside the next forwards"},
+    {"strategy.dispatcher", .words = "alltoall deepep", .experts = true, .framework = true, .why = "how tokens go to their experts"},
+    {"strategy.overlap_dispatch", .words = "none micro-batches", .experts = true, .framework = true,
+     .why = "what tokens travel beside"},
 };
 
 const struct automatic *automatic_at(size_t i)

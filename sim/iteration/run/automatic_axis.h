@@ -16,6 +16,7 @@ struct automatic {
     struct numbers (*asked)(const struct facts *facts);  /* where a person asks for this key by name; NULL: the same */
     const char *asked_why;
     bool usual;                  /* searched where nobody names an axis and the scenario does not say it */
+    bool experts;                /* of models with experts */
     bool framework;              /* the values are those that the framework's release has, where they are known */
 };
 const struct automatic *automatic_at(size_t i);          /* NULL past the last */

@@ -43,6 +43,23 @@ static bool is_alias(const struct node *file)
     return node_get(file, "alias") != NULL;
 }
 
+static int keep_axes(struct arena *arena, const struct node *value, void *object, struct error *err)
+{
+    int rc = 0;
+
+    (void)arena;
+    ((struct node_holder *)object)->node = value;
+    if (value->kind != NODE_MAPPING)
+        return error_add(err, EXIT_INPUT, value->loc, "software: axes: expected a mapping such as {strategy.tensor: "
+                         "--tensor-model-parallel-size}");
+    for (size_t i = 0; i < value->count; i++)
+        if (value->items[i]->kind != NODE_SCALAR &&
+            (!node_get(value->items[i], "argument") || !node_get(value->items[i], "values")))
+            rc = error_add(err, EXIT_INPUT, value->items[i]->loc, "software: axes: %s: expected the argument that sets it, or "
+                           "{argument: ARGUMENT, values: [VALUE, ...]}", value->keys[i]);
+    return rc;
+}
+
 static const struct table mapping_table = {.name = "software", .brief = "keys and values",
                                            .size = sizeof(struct node_holder)};
 static const struct field software_file_fields[] = {
@@ -67,6 +84,10 @@ static const struct field software_file_fields[] = {
     {KEY(software_file, lacks), .kind = FIELD_RECORD, .table = &mapping_table, .load = keep_list,
      .brief = "what the release cannot run though it has each value: a list of mappings with 'if', an expression over "
               "the scenario, and 'why', the reason in words; it replaces the one of 'like'"},
+    {KEY(software_file, axes), .kind = FIELD_RECORD, .table = &mapping_table, .load = keep_axes,
+     .brief = "what 'dtsim plan' searches where nobody names a layout, and the argument that sets each: {strategy.zero: "
+              "--use-distributed-optimizer}, or {argument: ..., values: [...]} where it searches not all that it 'has'; a key that is "
+              "null takes one of 'like' away"},
     {KEY(software_file, when), .kind = FIELD_RECORD, .table = &mapping_table, .load = keep_list,
      .brief = "what it does under a condition: a list of such keys, each with 'if', an expression over the scenario "
               "such as 'strategy.zero == 3', and 'has' too; later ones replace earlier ones"},

@@ -36,6 +36,10 @@ int software_lay_own(struct arena *arena, const struct node *own, const struct k
 int software_list(struct arena *arena, const char *like, struct loc loc, const char *path, const char **title,
                   const struct node **list, struct error *err);
 
+/* The axes that a plan searches where nobody names any, of the file and of those that it begins with: {PATH: the
+ * framework's argument}; null takes one of these away. *axes NULL: no file says them. */
+int software_axes(struct arena *arena, const char *like, struct loc loc, const struct node **axes, struct error *err);
+
 /* A key whose value may be one that a release does not have. */
 struct software_ask {
     const char *path;            /* "strategy.schedule" */

@@ -11,7 +11,7 @@ struct node_holder { const struct node *node; };
 struct software_file {
     const struct node *node;
     const char *alias, *title, *runtime, *source, *like;
-    struct node_holder values, has, lacks, when;
+    struct node_holder values, has, lacks, when, axes;
 };
 /* Reads the file of that name or, for an alias, the file that it stands for, and sets *name to that file's name. */
 int software_load(struct arena *arena, const char **name, struct loc loc, struct software_file *file, struct error *err);

@@ -34,6 +34,7 @@ struct running {
     char *notes;
     int signals;                 /* file that tells of them */
     int interrupts;
+    double interrupted;          /* s: when the first one came */
     bool exhausted;              /* there is no next piece */
     bool open;                   /* more pieces may come through the inlet */
     struct error *err;
@@ -262,10 +263,21 @@ static size_t busy_workers(const struct running *running)
     return busy;
 }
 
+/* s of the moment when pieces are given up, whatever they do; INFINITY: none. */
+static double end_of(const struct running *running)
+{
+    const struct pool *pool = running->pool;
+    double end = pool->until > 0 ? pool->until : INFINITY;
+
+    if (!(pool->grace > 0))
+        return INFINITY;
+    return pool->grace + (running->interrupts ? fmin(end, running->interrupted) : end);
+}
+
 /* Milliseconds until something may have to be done without being told. */
 static int patience(const struct running *running)
 {
-    double wait = 1, time = pool_now();
+    double time = pool_now(), wait = fmin(1, end_of(running) - time);
 
     for (size_t i = 0; i < running->pool->jobs && running->pool->timeout > 0; i++)
         if (running->workers[i].busy)
@@ -280,7 +292,8 @@ static bool take_signals(struct running *running)
     bool kill_all = false;
 
     while (read(running->signals, &signal, sizeof signal) == (ssize_t)sizeof signal) {
-        running->interrupts++;
+        if (!running->interrupts++)
+            running->interrupted = pool_now();
         kill_all |= signal.ssi_signo == SIGTERM || running->interrupts > 1;
     }
     return kill_all;
@@ -290,12 +303,14 @@ static bool take_signals(struct running *running)
 static int overdue(struct running *running, struct worker *worker)
 {
     const struct pool *pool = running->pool;
-    double seconds = pool_now() - worker->began;
+    double time = pool_now(), seconds = time - worker->began;
 
     if (pool->timeout > 0 && seconds >= pool->timeout)
         return lose(running, worker, POOL_TIMEOUT);
     if (pool->inlet && pool->inlet->unwanted(pool->context, worker->piece, seconds))
         return lose(running, worker, POOL_UNWANTED);
+    if (time >= end_of(running))
+        return lose(running, worker, POOL_LATE);
     return 0;
 }
 

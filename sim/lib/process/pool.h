@@ -9,7 +9,7 @@ enum { POOL_NOTE = 64,           /* bytes */
        POOL_FILES = 2 };
 
 /* Why a piece has no reply. */
-enum pool_loss { POOL_CRASH, POOL_TIMEOUT, POOL_UNWANTED };
+enum pool_loss { POOL_CRASH, POOL_TIMEOUT, POOL_UNWANTED, POOL_LATE };
 
 /* What a pool needs beyond that where its pieces come while it runs, from files, and are texts. */
 struct pollfd;
@@ -32,6 +32,8 @@ struct pool {
     size_t jobs;                 /* processes at once */
     bool ranks;                  /* where mpirun started several of this program, these are the processes (ranks.h) */
     double timeout;              /* s that a piece may take; 0: any time */
+    double until, grace;         /* s of pool_now, and s after that or after the first SIGINT, when pieces that still run are
+                                    given up (POOL_LATE); 0: they may go on. `next` sees to it that none begin */
     const char *what;            /* what does the work, for messages: "the simulation" */
     void *context;
     const struct pool_inlet *inlet;      /* NULL: `next` knows all pieces; not with `ranks` */
@@ -55,8 +57,8 @@ double pool_now(void);
 
 enum pool_end {
     POOL_ALL,                    /* every piece has ended */
-    POOL_INTERRUPTED,            /* after the first SIGINT the pieces that ran have ended, and no others began; a second
-                                    one, or SIGTERM, killed what ran */
+    POOL_INTERRUPTED,            /* after the first SIGINT the pieces that ran have ended or were late, and no others began; a
+                                    second one, or SIGTERM, killed what ran */
     POOL_FAILED,                 /* an error */
 };
 /* Runs pieces until there are none. Error messages come from `done` and `lost`, or are EXIT_UNEXPECTED where no process

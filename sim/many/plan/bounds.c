@@ -8,6 +8,8 @@
 #include "base/base.h"
 #include "base/cache.h"
 #include "collective/measure.h"
+#include "config/conf.h"
+#include "config/field.h"
 #include "plan/bound.h"
 #include "process/pool.h"
 #include "report/caveats.h"
@@ -17,15 +19,15 @@
 #include "workload/row_counts.h"
 #include "workload/workload.h"
 
-enum { TOGETHER = 64 };          /* points of a piece of work */
+enum { TOGETHER = 64 };          /* points of a piece of work, but where each is a search of its own */
 
 struct bounding {
     struct space *space;
     struct bounded *bounds;
     struct cache cache;
     struct scenario_common common;
-    size_t next, points;
-    double until;                /* s of the monotonic clock; 0: any time */
+    size_t next, points, together, known;
+    const struct bounds_options *options;
     struct texts { char **items; size_t count, capacity; } held;     /* of a piece: what its points hold, each once */
 };
 
@@ -172,9 +174,9 @@ static void bound_point(struct bounding *bounding, uint64_t number, struct bound
 
 static size_t piece_size(const struct bounding *bounding, uint64_t piece)
 {
-    size_t first = (size_t)piece * TOGETHER;
+    size_t first = (size_t)piece * bounding->together;
 
-    return first + TOGETHER <= bounding->points ? TOGETHER : bounding->points - first;
+    return first + bounding->together <= bounding->points ? bounding->together : bounding->points - first;
 }
 
 static void work(void *context, uint64_t piece, char *note, FILE *reply)
@@ -185,7 +187,7 @@ static void work(void *context, uint64_t piece, char *note, FILE *reply)
     for (size_t i = 0; i < piece_size(bounding, piece); i++) {
         struct bounded bounded;
 
-        bound_point(bounding, bounding->space->selection.items[(size_t)piece * TOGETHER + i], &bounded);
+        bound_point(bounding, bounding->space->selection.items[(size_t)piece * bounding->together + i], &bounded);
         cache_renew(&bounding->cache);
         fwrite(&bounded, sizeof bounded, 1, reply);
     }
@@ -225,7 +227,7 @@ static bool next(void *context, uint64_t *piece)
 {
     struct bounding *bounding = context;
 
-    if (bounding->next * TOGETHER >= bounding->points || (bounding->until > 0 && pool_now() > bounding->until))
+    if (bounding->next * bounding->together >= bounding->points || (bounding->options->until > 0 && pool_now() > bounding->options->until))
         return false;
     *piece = bounding->next++;
     return true;
@@ -239,12 +241,13 @@ static int done(void *context, uint64_t piece, const char *reply, size_t length,
     if (length < count * sizeof(struct bounded))
         return error_add(err, EXIT_UNEXPECTED, (struct loc){0}, "plan: a worker's reply has %zu bytes, expected %zu",
                          length, count * sizeof(struct bounded));
-    memcpy(&bounding->bounds[(size_t)piece * TOGETHER], reply, count * sizeof(struct bounded));
+    memcpy(&bounding->bounds[(size_t)piece * bounding->together], reply, count * sizeof(struct bounded));
+    bounding->known += count;
     take_held(bounding->space, reply + count * sizeof(struct bounded), reply + length);
     for (size_t i = 0; i < count; i++)
-        if (bounding->bounds[(size_t)piece * TOGETHER + i].status == BOUNDED_BROKEN)
+        if (bounding->bounds[(size_t)piece * bounding->together + i].status == BOUNDED_BROKEN)
             return error_add(err, EXIT_UNEXPECTED, (struct loc){0}, "plan: %s",
-                             bounding->bounds[(size_t)piece * TOGETHER + i].reason);
+                             bounding->bounds[(size_t)piece * bounding->together + i].reason);
     return 0;
 }
 
@@ -254,23 +257,48 @@ static int lost(void *context, uint64_t piece, enum pool_loss why, const char *n
 {
     struct bounding *bounding = context;
 
-    (void)why;
     (void)note;
     (void)how;
     (void)err;
-    for (size_t i = 0; i < piece_size(bounding, piece); i++)
-        bounding->bounds[(size_t)piece * TOGETHER + i] = (struct bounded){.status = BOUNDED_OPEN};
+    for (size_t i = 0; i < piece_size(bounding, piece) && why != POOL_LATE; i++)
+        bounding->bounds[(size_t)piece * bounding->together + i] = (struct bounded){.status = BOUNDED_OPEN};
     return 0;
 }
 
-int bounds_find(struct space *space, size_t jobs, double until, struct bounded *bounds, bool *interrupted,
+static void tick(void *context)
+{
+    const struct bounding *bounding = context;
+
+    bounding->options->progress(bounding->options->context, bounding->known);
+}
+
+/* Whether reading a point may be a search of its own: the scenario or an axis leaves a key open (auto.h). */
+static bool is_open(const struct space *space)
+{
+    static const char *const keys[] = {"strategy.split", "strategy.stages_on", "batch.shares", "memory.recompute",
+                                       "memory.recompute.mode"};
+    bool open = false;
+
+    for (size_t k = 0; k < COUNT(keys) && !open; k++) {
+        const struct node *said = node_at(space->sweep.points.base, keys[k]);
+
+        open = said && said->kind == NODE_SCALAR && word_in("auto optimal", said->text);
+        for (size_t i = 0; i < space->naxes; i++)
+            open |= !strcmp(space->axes[i].path, keys[k]) &&
+                    (strstr(space->axes[i].values, "auto") || strstr(space->axes[i].values, "optimal"));
+    }
+    return open;
+}
+
+int bounds_find(struct space *space, const struct bounds_options *options, struct bounded *bounds, bool *interrupted,
                 struct error *err)
 {
     struct bounding bounding = {.space = space, .bounds = bounds, .points = space->selection.count,
-                                .until = until};
-    size_t pieces = (bounding.points + TOGETHER - 1) / TOGETHER;
-    const struct pool pool = {.jobs = jobs < pieces ? jobs : pieces ? pieces : 1, .what = "the bound",
-                              .context = &bounding, .work = work, .next = next, .done = done, .lost = lost};
+                                .together = is_open(space) ? 1 : TOGETHER, .options = options};
+    size_t pieces = (bounding.points + bounding.together - 1) / bounding.together;
+    const struct pool pool = {.jobs = options->jobs < pieces ? options->jobs : pieces ? pieces : 1, .what = "the bound",
+                              .until = options->until, .grace = options->grace, .context = &bounding, .work = work,
+                              .next = next, .done = done, .lost = lost, .tick = tick};
     enum pool_end end;
 
     memset(bounds, 0, bounding.points * sizeof *bounds);

@@ -15,9 +15,17 @@ struct bounded {
     char reason[200];
 };
 
-/* One entry a point of the selection, in its order, and what the points have of the keys that the space holds; BOUNDED_LEFT: the time ran out before (`until`, s of
- * pool_now; 0: any time). -1: workers cannot be had, or a file cannot be read. */
-int bounds_find(struct space *space, size_t jobs, double until, struct bounded *bounds, bool *interrupted,
+/* How bounds are found. */
+struct bounds_options {
+    size_t jobs;
+    double until, grace;             /* s of pool_now when no further points begin, 0: any time; s after that or after an
+                                        interruption, that what runs may go on */
+    void (*progress)(void *context, size_t points);      /* about once a second: how many are known */
+    void *context;
+};
+/* One entry a point of the selection, in its order, and what the points have of the keys that the space holds; BOUNDED_LEFT:
+ * the time ran out before. -1: workers cannot be had, or a file cannot be read. */
+int bounds_find(struct space *space, const struct bounds_options *options, struct bounded *bounds, bool *interrupted,
                 struct error *err);
 
 #endif

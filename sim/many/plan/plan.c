@@ -14,6 +14,8 @@
  * number of workers: which points are replayed, and so what is printed, does not depend on it. */
 enum { BATCH = 32, BATCH_SHARE = 4 };
 
+#define GRACE 1.0                /* s after the end of the time, or after an interruption, that a point may go on */
+
 static void count_refusal(struct plan_outcome *outcome, const struct bounded *bounded)
 {
     const char *name = error_kind_names[bounded->rule], *rule = name && *name ? name : "mistake";
@@ -63,23 +65,50 @@ static void take_bounds(struct search *search)
 }
 
 /* Above which bound no point of that size is among the best, nor the next one, which tells whether the last of the best
- * shares its place; INFINITY: too few ran. */
+ * shares its place; INFINITY: too few ran. One that likely fits goes before others of its place, and one that is plain before
+ * others that are nearly as fast (plan_order). */
 static double threshold_of(const struct search *search, uint32_t size)
 {
-    size_t found = 0;
+    size_t found = 0, likely = 0;
+    double place = INFINITY;
 
     if (search->options->exhaustive || search->options->anchors || !goal_is_timely(&search->space->goal))
         return INFINITY;
-    for (size_t i = 0; i < search->nreplayed; i++)
-        if (search->bounds[search->replayed[i].point].size == size && found++ == search->options->top)
-            return search->replayed[i].seconds;
-    return INFINITY;
+    for (size_t i = 0; i < search->nreplayed; i++) {
+        const struct replayed *row = &search->replayed[i];
+
+        if (search->bounds[row->point].size != size)
+            continue;
+        if (found++ == search->options->top)
+            place = row->seconds * (1 + row->ratio);
+        if (row->fits >= PLAN_LIKELY && likely++ == search->options->top)
+            return fmin(place, row->seconds) * (1 + PLAN_NEAR);
+    }
+    return place * (1 + PLAN_NEAR);
 }
 
-static void quiet(void *context, const struct sweep_state *state)
+static void tell(struct search *search, const char *doing, size_t done, size_t points)
 {
-    (void)context;
-    (void)state;
+    search->state = (struct plan_state){doing, done, points};
+    if (search->options->progress)
+        search->options->progress(search->options->context, &search->state);
+}
+
+static void tell_bounds(void *context, size_t points)
+{
+    struct search *search = context;
+
+    tell(search, "read", points, search->space->selection.count);
+}
+
+static void tell_replays(void *context, const struct sweep_state *state)
+{
+    struct search *search = context;
+
+    if (state->verify.chosen)
+        tell(search, "verified on simgrid", state->verify.done, state->verify.chosen);
+    else
+        tell(search, "replayed or surely slower", search->next - state->points + state->done, search->nopen);
 }
 
 static struct sweep_options sweep_options_of(const struct search *search)
@@ -87,7 +116,7 @@ static struct sweep_options sweep_options_of(const struct search *search)
     return (struct sweep_options){
         .folder = search->options->folder, .shard = 1, .shards = 1, .jobs = search->options->jobs,
         .located = &search->outcome->located, .anchors = search->options->anchors,
-        .retry_failed = search->options->retry_failed, .until = search->until,
+        .retry_failed = search->options->retry_failed, .until = search->until, .grace = GRACE,
     };
 }
 
@@ -110,7 +139,7 @@ static int replay_points(struct search *search, uint64_t *numbers, size_t count,
     array_sort(numbers, count, sizeof *numbers, by_number);
     options.verify = verify;
     options.located = verify ? NULL : options.located;       /* they are known already */
-    rc = sweep_run(&search->space->sweep, &selection, &options, quiet, NULL, &state, err);
+    rc = sweep_run(&search->space->sweep, &selection, &options, tell_replays, search, &state, err);
     search->outcome->interrupted |= state.interrupted;
     search->outcome->verified = state.verify;
     return rc;
@@ -250,22 +279,19 @@ static void count_ties(struct search *search)
     }
 }
 
-/* The numbers of the first `verify` rows that are shown, and of all rows that share the last one's place. */
+/* The numbers of the first `verify` rows that are shown. */
 static size_t best_numbers(const struct search *search, const struct results *results, uint64_t *numbers)
 {
-    size_t shown = results->rows.count < search->options->top ? results->rows.count : search->options->top, count = 0;
-    size_t last = search->options->verify < shown ? search->options->verify : shown;
+    const struct plan_options *options = search->options;
+    size_t most = options->verify < options->top ? options->verify : options->top, count = 0;
 
-    for (size_t i = 0; i < shown; i++) {
-        size_t rank = results_rank_of(results, i).rank;
-
-        if (rank && rank <= results_rank_of(results, last - 1).rank)
+    for (size_t i = 0; i < results->rows.count && i < most; i++)
+        if (results_rank_of(results, i).rank)
             numbers[count++] = plan_located_of(search->outcome, results->rows.items[i])->number;
-    }
     return count;
 }
 
-/* The best of the shown rows by the goal, and the rows that tie with them. */
+/* The best of the shown rows by the goal. */
 static int verify_replays(struct search *search, struct error *err)
 {
     const char *folder = search->options->folder;
@@ -292,11 +318,12 @@ static int run(struct search *search, struct error *err)
 {
     struct plan_outcome *outcome = search->outcome;
     double begun = pool_now(), bounded;
+    struct bounds_options bounds = {.jobs = search->options->jobs, .grace = GRACE, .progress = tell_bounds,
+                                    .context = search};
     int rc;
 
-    search->until = search->options->time_limit > 0 ? begun + search->options->time_limit : 0;
-    if (bounds_find(search->space, search->options->jobs, search->until, search->bounds,
-                    &outcome->interrupted, err))
+    search->until = bounds.until = search->options->time_limit > 0 ? begun + search->options->time_limit : 0;
+    if (bounds_find(search->space, &bounds, search->bounds, &outcome->interrupted, err))
         return -1;
     take_bounds(search);
     bounded = pool_now();

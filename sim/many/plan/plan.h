@@ -13,14 +13,20 @@
 #include "plan/space.h"
 #include "results/results.h"
 
+/* How far a search is: of which points how many have been looked at. */
+struct plan_state { const char *doing; size_t done, points; };
+
 struct plan_options {
     const char *folder;              /* of the store */
+    bool beside;                     /* what is printed: the folder is in one that keeps a better result of an earlier plan */
     size_t jobs, top, verify;
     double time_limit;               /* s for bounds, replays and the verification; 0: any time */
     bool exhaustive;                 /* all are replayed: an oracle; objectives without a bound, and times that anchors
                                         correct, need that too */
     bool retry_failed;               /* rows that ended with an error, a crash or a timeout are made again */
     const struct anchors *anchors;   /* that correct the times of points alike; NULL: none */
+    void (*progress)(void *context, const struct plan_state *state);     /* about once a second; NULL: nobody asks */
+    void *context;
 };
 
 enum plan_status { PLAN_PROVEN, PLAN_NOT_PROVEN, PLAN_NONE_FEASIBLE };
@@ -61,6 +67,7 @@ struct plan_outcome {
     struct plan_miss miss;
     size_t may_tie;                  /* pruned points that may tie with the fastest of as many GPUs and samples, at most */
     struct sweep_verified verified;      /* of the rows that are shown */
+    int fewest;                      /* GPUs on which one fits, where none does on these (plan_fewest of cli); 0: not looked for */
     bool unverified;                 /* the time ran out before the first of them began */
     struct locations located;        /* the points that were replayed, with the ids of their rows */
     double seconds[3];               /* of bounds, of replays, of the verification */
@@ -72,7 +79,12 @@ int plan_search(struct space *space, const struct plan_options *options, struct 
                 struct error *err);
 void plan_release(struct plan_outcome *outcome);
 
-/* Keeps the rows of the outcome's points that ran and keep the goal's limits, best first. They are ranked by the goal's
+/* Below this probability it is said that a row may not fit. */
+#define PLAN_LIKELY 0.8
+
+/* Keeps the rows of the outcome's points that ran and keep the goal's limits, best first, and those that share a place in the
+ * order in which a person chooses among them: those that likely fit before others; of these, those within 1 % of the best first,
+ * by whether they surely fit and then by how few exotic degrees they have. They are ranked by the goal's
  * first objective; without one by iteration time or, where batches differ, by throughput. *front: there are several
  * objectives, and only rows are kept that no other row betters in all of them. Without objectives several numbers of
  * GPUs are one. */

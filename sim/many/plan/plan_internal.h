@@ -14,11 +14,12 @@ struct search {
     size_t *order;                   /* open points, the lowest bound first */
     size_t nopen, next;
     struct { size_t *items; size_t count, capacity; } missed;    /* points whose turn it was when the time ran out */
-    struct replayed { size_t point; double seconds, ratio; } *replayed;      /* of points that ran and fit */
+    struct replayed { size_t point; double seconds, ratio, fits; } *replayed;      /* of points that ran and fit */
     size_t nreplayed;
     double longest;                  /* s that the goal allows */
     size_t beyond;                   /* points whose bound is above that */
     double until;                    /* s of pool_now; 0: any time */
+    struct plan_state state;
 };
 
 /* Keeps in the outcome the point that does not fit and lacks least: B of a GPU. */
@@ -32,6 +33,12 @@ int plan_read_replays(struct search *search, struct error *err);
 void plan_sort_located(struct plan_outcome *outcome);
 /* The point that has the row, in the order of plan_sort_located; NULL: the row is another plan's. */
 const struct located *plan_located_of(const struct plan_outcome *outcome, const json_t *row);
+/* Rows that share a place and differ by less than this share are ordered by how plain they are. */
+#define PLAN_NEAR 0.01
+/* The probability that the row fits; 1: it does not say. */
+double plan_fits_of(const json_t *row);
+/* plan_ties.c: orders rows that share a place, which have the numbers under the key. */
+void plan_order_ties(struct results *results, int key, bool most);
 /* Drops the rows of other points; `context`: the outcome. */
 void plan_keep_located(struct results *results, const void *context);
 

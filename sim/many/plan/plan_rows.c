@@ -134,7 +134,7 @@ int plan_read_replays(struct search *search, struct error *err)
         else if (outcome_of(row) == OUTCOME_OK)
             search->replayed[search->nreplayed++] = (struct replayed){
                 plan_point_of(search, plan_located_of(outcome, row)->number), seconds,
-                tie_number_of(row, "iteration_time_s", seconds).ratio,
+                tie_number_of(row, "iteration_time_s", seconds).ratio, plan_fits_of(row),
             };
     }
     results_release(&results);
@@ -220,5 +220,7 @@ int plan_order(struct results *results, const struct plan_outcome *outcome, cons
         results_front(results, keys, most, count);
     results_sort(results, keys[0], most[0]);
     results_rank(results, keys[0], most[0]);
+    if (!*front)
+        plan_order_ties(results, keys[0], most[0]);
     return 0;
 }

@@ -43,7 +43,7 @@ static int add_automatic(struct builder *builder, const struct automatic *automa
     const char *why;
     struct node *values = values_of(builder, automatic, named, &why);
 
-    if (values)
+    if (values && (named || automatic->usual || values->count > 1))
         add_axis(builder, automatic->path, values, why);
     return values ? 0 : -1;
 }
@@ -61,7 +61,8 @@ static int find_held(struct builder *builder, struct space *space)
     for (size_t i = 0; (automatic = automatic_at(i)); i++) {
         struct space_held *held = &space->held[space->nheld];
 
-        if (has_axis(builder, automatic->path) || axes_change(builder, automatic->path))
+        if (has_axis(builder, automatic->path) || axes_change(builder, automatic->path) ||
+            (automatic->experts && builder->facts->experts <= 1))
             continue;
         *held = (struct space_held){.path = automatic->path, .values = values_of(builder, automatic, false, &why)};
         if (!held->values)
@@ -95,7 +96,7 @@ static int add_asked(struct builder *builder, const char *path, struct node *val
         return -1;
     if (is_auto && automatic)
         return add_automatic(builder, automatic, true);
-    if (is_auto && !word_in("strategy.all_reduce strategy.split", path))
+    if (is_auto && !word_in("strategy.all_reduce strategy.split strategy.stages_on batch.shares", path))
         return error_add(builder->err, EXIT_USAGE, loc, "'%s' has no auto; 'dtsim help plan' lists the axes that have "
                          "one; expected values such as %s=1,2", path, path);
     if (values->kind == NODE_SEQUENCE && !values->count)
@@ -112,12 +113,18 @@ static int add_asked(struct builder *builder, const char *path, struct node *val
     return 0;
 }
 
-static bool is_named(const struct builder *builder, const char *path)
+/* Keeps an axis that a person names. Where numbers of GPUs are asked for, a cluster that is named is the platform of so
+ * many nodes as make them. */
+static void name_axis(struct builder *builder, const char *path, struct node *values, struct loc loc)
 {
-    for (size_t i = 0; i < builder->named.count; i++)
-        if (!strcmp(builder->named.items[i].path, path))
-            return true;
-    return false;
+    const struct node *cluster = node_get(builder->root, "cluster");
+    bool words = !strcmp(path, "cluster") && builder->gpus;
+
+    for (size_t i = 0; words && i < values->count; i++)
+        words = values->items[i]->kind == NODE_SCALAR;
+    for (size_t i = 0; words && cluster && i < cluster->count; i++)
+        words = word_in("platform nodes", cluster->keys[i]);
+    *GROW(&builder->named) = (struct named_axis){words ? "cluster.platform" : path, values, loc};
 }
 
 /* "PATH=auto" or "PATH=V1,V2". */
@@ -140,25 +147,10 @@ static int read_set(struct builder *builder, const char *set)
         values = node_at(root, path);
     }
     values->loc = loc;
-    if (is_named(builder, path))
+    if (named_axis(builder, path))
         return error_add(builder->err, EXIT_USAGE, loc, "'%s' is given twice; expected all of its values in one --set", path);
-    *GROW(&builder->named) = (struct named_axis){path, values, loc};
+    name_axis(builder, path, values, loc);
     return 0;
-}
-
-/* The axes that a person names: by options or, where these do not say the path, under `plan`. */
-static int read_named(struct builder *builder)
-{
-    const struct plan_question *question = builder->question;
-    const struct node *axes = builder->asked->axes;
-    int rc = 0;
-
-    for (size_t i = 0; i < question->nsets; i++)
-        rc = read_set(builder, question->sets[i]) ? -1 : rc;
-    for (size_t i = 0; axes && i < axes->count; i++)
-        if (!is_named(builder, axes->keys[i]))
-            *GROW(&builder->named) = (struct named_axis){axes->keys[i], axes->items[i], axes->key_locs[i]};
-    return rc;
 }
 
 /* Words separated by commas, as a list at that place. */
@@ -177,28 +169,55 @@ static struct node *list_of(struct arena *arena, const char *text, const char *p
     return list;
 }
 
-/* The axes that a person names; where none is named, the usual axes that the scenario does not set. */
-static int add_axes(struct builder *builder)
+/* The axes that a person names: by options or, where these do not say the path, under `plan`. */
+static int read_named(struct builder *builder)
 {
     const struct plan_question *question = builder->question;
-    const struct node *gpus = question->gpus ? list_of(builder->arena, question->gpus, "--gpus") :
-                              builder->asked->gpus.node;
+    const struct node *axes = builder->asked->axes;
+    int rc = 0;
+
+    builder->gpus = question->gpus ? list_of(builder->arena, question->gpus, "--gpus") : builder->asked->gpus.node;
+    for (size_t i = 0; i < question->nsets; i++)
+        rc = read_set(builder, question->sets[i]) ? -1 : rc;
+    for (size_t i = 0; axes && i < axes->count; i++)
+        if (!named_axis(builder, axes->keys[i]))
+            name_axis(builder, axes->keys[i], axes->items[i], axes->key_locs[i]);
+    if (!rc && question->gpus && named_axis(builder, "cluster.nodes"))
+        rc = error_add(builder->err, EXIT_USAGE, (struct loc){.file = "--gpus"}, "numbers of GPUs are numbers of nodes, which "
+                       "'cluster.nodes' gives too; expected one of the two");
+    return rc;
+}
+
+/* The axes that a person names; where none of them is a choice, also the usual axes that the scenario does not set. */
+static int add_axes(struct builder *builder)
+{
     const struct automatic *automatic;
     int rc = 0;
 
-    if (gpus && add_gpus(builder, gpus))
+    if (builder->gpus && add_gpus(builder, builder->gpus))
         return -1;
     for (size_t i = 0; i < builder->named.count; i++)
         if (add_asked(builder, builder->named.items[i].path, builder->named.items[i].values, builder->named.items[i].loc))
             rc = -1;
     if (rc)
         return -1;
-    for (size_t i = 0; !question->nsets && !builder->asked->axes && (automatic = automatic_at(i)); i++) {
-        bool of_transformer = strcmp(automatic->path, "memory.recompute") == 0;
+    for (size_t i = 0; !names_search(builder) && (automatic = automatic_at(i)); i++) {
+        bool of_any_model = word_in("strategy.tensor strategy.pipeline strategy.schedule batch.micro", automatic->path);
+        struct node *values;
+        int searches = framework_searches(builder, automatic, &values);
 
-        if (automatic->usual && !says(builder, automatic->path) && (builder->facts->transformer || !of_transformer) &&
-            add_automatic(builder, automatic, false))
+        if (searches < 0)
             return -1;
+        if (searches && (strcmp(automatic->path, "strategy.chunks") || has_axis(builder, "strategy.schedule")) &&
+            !says(builder, automatic->path) &&
+            !has_axis(builder, automatic->path) && !axes_change(builder, automatic->path) &&
+            (builder->facts->transformer || of_any_model) &&
+            (builder->facts->experts > 1 || !automatic->experts)) {
+            if (values)
+                add_axis(builder, automatic->path, values, "what 'dtsim emit' can write of it; list others by name");
+            else if (add_automatic(builder, automatic, false))
+                return -1;
+        }
     }
     if (has_axis(builder, "strategy.schedule") && !has_axis(builder, "strategy.chunks") &&
         !says(builder, "strategy.chunks"))
@@ -249,22 +268,27 @@ static int read_goal(struct builder *builder, struct goal *goal)
     return 0;
 }
 
-static int build(struct space *space, struct node *root, const struct plan_question *question,
-                 struct node **section, struct error *err)
+/* Makes the axes and rules, and the section of a sweep that says them. *root may get a software. */
+static int build(struct space *space, struct node **root, const struct plan_question *question, struct node **section,
+                 struct error *err)
 {
     struct arena *arena = &space->sweep.arena;
-    struct builder builder = {.arena = arena, .root = root, .question = question, .grid = node_mapping(arena),
+    struct builder builder = {.arena = arena, .root = *root, .question = question, .grid = node_mapping(arena),
                               .where = node_sequence(arena), .asked = &space->asked, .err = err};
-    int rc;
+    int rc = refuse_auto(&builder) || read_named(&builder) ? -1 : 0;
 
-    builder.grid->loc = builder.where->loc = root->loc;
-    rc = refuse_auto(&builder) || read_named(&builder) || find_variants(&builder) || add_axes(&builder) || read_goal(&builder, &space->goal) ? -1 : 0;
-    if (!rc && !builder.facts->nodes && !has_axis(&builder, "cluster.nodes") && !node_at(root, "strategy.data"))
+    builder.grid->loc = builder.where->loc = (*root)->loc;
+    if (!rc)
+        *root = builder.root = space_with_software(space, &builder);
+    rc = rc || find_variants(&builder) || add_axes(&builder) || read_goal(&builder, &space->goal) ? -1 : 0;
+    if (!rc && !builder.facts->nodes && !has_axis(&builder, "cluster.nodes") && !node_at(*root, "strategy.data"))
         rc = error_add(err, EXIT_USAGE, (struct loc){0}, "plan: how many GPUs? The cluster does not say 'nodes'; "
                        "expected --gpus, such as --gpus %d,%d", 8 * builder.facts->per_node, 16 * builder.facts->per_node);
+    if (!rc)
+        add_idle_rules(&builder);
     rc = rc || add_rules(&builder) || find_held(&builder, space) ? -1 : 0;
     *section = node_mapping(arena);
-    (*section)->loc = root->loc;
+    (*section)->loc = (*root)->loc;
     if (builder.grid->count)
         node_put(arena, *section, "grid", builder.grid);
     if (builder.where->count)
@@ -288,6 +312,7 @@ int space_load(const struct plan_question *question, struct space *space, struct
 {
     struct sweep *sweep = &space->sweep;
     struct node *root, *section;
+    int rc;
 
     memset(space, 0, sizeof *space);
     if (conf_load(&sweep->arena, question->path, &root, err))
@@ -304,14 +329,12 @@ int space_load(const struct plan_question *question, struct space *space, struct
     }
     sweep->file = question->path;
     sweep->stem = sweep->name = strcmp(question->path, "-") ? data_stem(&sweep->arena, question->path) : "stdin";
-    if (!search_is_planner(space->asked.method))
-        root = space_with_software(space, root, question);
-    sweep->base = root;
-    sweep->points.base = root;
+    sweep->base = sweep->points.base = root;
     if (search_is_planner(space->asked.method))
         return 0;
-    if (build(space, root, question, &section, err) ||
-        points_read(&sweep->arena, section, NULL, root, sweep->name, &sweep->points, err))
+    rc = build(space, &root, question, &section, err);
+    sweep->base = sweep->points.base = root;
+    if (rc || points_read(&sweep->arena, section, NULL, root, sweep->name, &sweep->points, err))
         return -1;
     ask_rules(space, &sweep->points);
     return points_select(&sweep->points, SPACE_MOST, &space->selection, err);
@@ -319,7 +342,12 @@ int space_load(const struct plan_question *question, struct space *space, struct
 
 bool space_asks_largest(const struct space *space)
 {
-    return space->naxes == 1 && !strcmp(space->axes[0].path, "batch.micro");
+    const char *searched = "";
+
+    for (size_t i = 0; i < space->naxes; i++)
+        if (strchr(space->axes[i].values, ','))
+            searched = *searched ? "several" : space->axes[i].path;
+    return !strcmp(searched, "batch.micro");
 }
 
 void space_release(struct space *space)

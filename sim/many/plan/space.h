@@ -45,7 +45,7 @@ struct space {
     struct selection selection;      /* the points that no rule drops */
 };
 
-enum { SPACE_MOST = 200000 };        /* points that remain */
+enum { SPACE_MOST = 1000000 };        /* points that remain */
 
 /* Reads the scenario, makes the axes and selects the points. Errors: the errors of the scenario's model and cluster, an
  * axis that has no `auto`, numbers of GPUs that are no whole nodes, more than SPACE_MOST points. Where the scenario

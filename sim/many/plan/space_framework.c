@@ -4,16 +4,29 @@
 #include "base/base.h"
 #include "config/conf.h"
 #include "plan/space_internal.h"
+#include "run/automatic_axis.h"
 #include "scenario/scenario.h"
 #include "software/software.h"
 
-/* The named axis of that path; NULL: there is none. */
-static const struct named_axis *named_axis(const struct builder *builder, const char *path)
+const struct named_axis *named_axis(const struct builder *builder, const char *path)
 {
     for (size_t i = 0; i < builder->named.count; i++)
         if (!strcmp(builder->named.items[i].path, path))
             return &builder->named.items[i];
     return NULL;
+}
+
+bool names_search(const struct builder *builder)
+{
+    for (size_t i = 0; i < builder->named.count; i++) {
+        const struct named_axis *axis = &builder->named.items[i];
+        bool one = axis->values->kind == NODE_SEQUENCE ? axis->values->count == 1 :
+                   strcmp(axis->values->text ? axis->values->text : "", "auto") != 0 || !automatic_of(axis->path);
+
+        if (!one && (automatic_of(axis->path) || !strncmp(axis->path, "strategy.", strlen("strategy."))))
+            return true;
+    }
+    return false;
 }
 
 const char *framework_axis(const struct builder *builder)
@@ -59,6 +72,27 @@ struct node *framework_values(struct builder *builder, const char *path, const c
     return values->count ? values : NULL;
 }
 
+int framework_searches(struct builder *builder, const struct automatic *automatic, struct node **values)
+{
+    const struct node *names = framework_names(builder);
+    bool listed = false, searched = false;
+
+    *values = NULL;
+    for (size_t i = 0; i < names->count && !searched; i++) {
+        const struct node *axes = NULL, *name = names->items[i], *own;
+
+        if (name->kind != NODE_SCALAR || !strcmp(name->text, "none"))
+            continue;
+        if (software_axes(builder->arena, name->text, name->loc, &axes, builder->err))
+            return -1;
+        own = axes ? node_get(axes, automatic->path) : NULL;
+        listed |= axes != NULL;
+        searched = own && !node_is_null(own);
+        *values = searched && own->kind == NODE_MAPPING ? node_get(own, "values") : NULL;
+    }
+    return listed ? searched : automatic->usual;
+}
+
 struct node *space_without(struct arena *arena, const struct node *mapping, const char *key)
 {
     struct node *left = node_mapping(arena);
@@ -72,28 +106,14 @@ struct node *space_without(struct arena *arena, const struct node *mapping, cons
     return left;
 }
 
-/* The values that a person asks of the path: "auto", "1,2" or a node's text; NULL: it is no axis that anybody names. */
-static const char *asked_of(struct space *space, const struct plan_question *question, const char *path)
-{
-    const struct node *axes = space->asked.axes, *values = axes ? node_get(axes, path) : NULL;
-    size_t length = strlen(path);
-
-    for (size_t i = 0; i < question->nsets; i++)
-        if (!strncmp(question->sets[i], path, length) && question->sets[i][length] == '=')
-            return question->sets[i] + length + 1;
-    return values ? node_flow(&space->sweep.arena, values) : NULL;
-}
-
 /* Whether the degree may be more than 1, as an axis or as the scenario says. */
-static bool may_divide(struct space *space, const struct plan_question *question, const struct node *root, const char *path,
-                       int degree)
+static bool may_divide(const struct builder *builder, const char *path, int degree)
 {
-    const char *asked = asked_of(space, question, path);
-    bool usual = !question->nsets && !space->asked.axes;         /* nobody names an axis */
+    const struct named_axis *asked = named_axis(builder, path);
 
     if (asked)
-        return strcmp(asked, "1") && strcmp(asked, "[1]");
-    return degree > 1 || (usual && !node_at(root, path));
+        return word_in("1 [1]", node_flow(builder->arena, asked->values)) == 0;
+    return degree > 1 || (!names_search(builder) && !node_at(builder->root, path));
 }
 
 /* The root with that software, whose own values stay. */
@@ -111,24 +131,24 @@ static struct node *named(struct arena *arena, const struct node *root, const ch
     return whole;
 }
 
-struct node *space_with_software(struct space *space, struct node *root, const struct plan_question *question)
+struct node *space_with_software(struct space *space, const struct builder *builder)
 {
-    struct arena *arena = &space->sweep.arena;
+    struct arena *arena = builder->arena;
     struct scenario_common common;
     const char *usual = NULL;
 
-    if (asked_of(space, question, "software") || asked_of(space, question, "software.like"))
-        return root;
-    scenario_common_make(&common, NULL, root);
+    if (framework_axis(builder))
+        return builder->root;
+    scenario_common_make(&common, NULL, builder->root);
     if (common.parsed) {
         const struct parallelism *spec = &common.parsed->parallelism;
-        bool divides = may_divide(space, question, root, "strategy.tensor", spec->tensor) ||
-                       may_divide(space, question, root, "strategy.pipeline", spec->pipeline);
+        bool divides = may_divide(builder, "strategy.tensor", spec->tensor) ||
+                       may_divide(builder, "strategy.pipeline", spec->pipeline);
 
         usual = scenario_usual_software(common.parsed, divides && spec->zero < 2);
-        space->software_by_zero = usual && !divides && asked_of(space, question, "strategy.zero");
+        space->software_by_zero = usual && !divides && named_axis(builder, "strategy.zero");
         space->software = usual && !space->software_by_zero ? arena_strdup(arena, usual) : NULL;
     }
     arena_release(&common.arena);
-    return space->software ? named(arena, root, space->software) : root;
+    return space->software ? named(arena, builder->root, space->software) : builder->root;
 }

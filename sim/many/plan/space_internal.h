@@ -27,6 +27,7 @@ struct builder {
                                                 many nodes, where no axis says these; have as many layers */
     const struct plan_question *question;
     const struct search_spec *asked;         /* by the scenario's own `plan` */
+    const struct node *gpus;                 /* numbers of GPUs that are asked for; NULL: none */
     struct node *grid, *where;
     struct { struct space_axis *items; size_t count, capacity; } axes;
     struct { struct space_rule *items; size_t count, capacity; } rules;
@@ -55,6 +56,12 @@ void add_new(struct builder *builder, struct node *values, struct node *value);
 int add_gpus(struct builder *builder, const struct node *gpus);
 void add_all_gpus(struct builder *builder);
 
+/* The named axis of that path; NULL: there is none. */
+const struct named_axis *named_axis(const struct builder *builder, const char *path);
+/* Whether a person names a choice of the layout: several values or `auto` of a strategy's key, or of one that has an auto.
+ * One value is no choice but holds what it names, and machines, precisions or models are what layouts are asked for. */
+bool names_search(const struct builder *builder);
+
 /* The axis that names the software; NULL: none does. */
 const char *framework_axis(const struct builder *builder);
 /* The names of the software: of the axis, or the scenario's, or the assumed one; empty: there is none. */
@@ -70,8 +77,14 @@ struct node *space_without(struct arena *arena, const struct node *mapping, cons
  * where the scenario's ZeRO divides gradients too, it is the usual software of that ZeRO stage. Only where ZeRO alone
  * is searched, each configuration has the usual software of its stage, as in 'dtsim run'. Returns the root as it is, or
  * with that software. */
-struct node *space_with_software(struct space *space, struct node *root, const struct plan_question *question);
+struct node *space_with_software(struct space *space, const struct builder *builder);
 
+/* Whether the framework's files list the path among their default axes or, where none lists any, it is a usual one; *values:
+ * a list of their own, or NULL. -1: a file cannot be read. */
+int framework_searches(struct builder *builder, const struct automatic *automatic, struct node **values);
+
+/* space_idle.c: drops values of our axes that change nothing beside the others. */
+void add_idle_rules(struct builder *builder);
 /* Adds what axes must keep together, and what the software's release cannot run, as far as the axes and what the scenario
  * says tell. -1: a software file cannot be read. */
 int add_rules(struct builder *builder);

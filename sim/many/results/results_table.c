@@ -165,5 +165,6 @@ bool results_wants_most(const char *key)
 {
     const struct metric *metric = metric_find(key);
 
-    return (metric && metric->kind == METRIC_RATE) || strstr(key, "utilization") || strstr(key, "margin");
+    return (metric && metric->kind == METRIC_RATE) || strstr(key, "utilization") || strstr(key, "margin") ||
+           strstr(key, "probability");
 }

@@ -1,4 +1,4 @@
-#include "sweep/points.h"
+#include "sweep/points_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,19 +9,7 @@
 #include "expression/expression.h"
 #include "scenario/scenario.h"
 
-/* One point while it is looked at: what expressions ask for is found when they ask. */
-struct moment {
-    const struct points *points;
-    struct arena arena;
-    size_t *choice;              /* by zip: which value */
-    const struct included *included;     /* or NULL */
-    struct value *derived;
-    bool *known;                 /* derived values that have been evaluated */
-    struct node *resolved;       /* the scenario with every default, where it was asked for and can be had */
-    bool asked;
-};
-
-static void moment_init(struct moment *moment, const struct points *points)
+void moment_init(struct moment *moment, const struct points *points)
 {
     *moment = (struct moment){.points = points};
     moment->choice = xcalloc(points->zips.count, sizeof *moment->choice);
@@ -29,7 +17,7 @@ static void moment_init(struct moment *moment, const struct points *points)
     moment->known = xcalloc(points->nderived, sizeof *moment->known);
 }
 
-static void moment_release(struct moment *moment)
+void moment_release(struct moment *moment)
 {
     arena_release(&moment->arena);
     free(moment->choice);
@@ -37,7 +25,7 @@ static void moment_release(struct moment *moment)
     free(moment->known);
 }
 
-static void moment_set(struct moment *moment, uint64_t number)
+void moment_set(struct moment *moment, uint64_t number)
 {
     const struct points *points = moment->points;
     uint64_t combinations = points_combinations(points);
@@ -64,8 +52,7 @@ uint64_t points_combinations(const struct points *points)
     return count;
 }
 
-/* The zip of an axis. */
-static size_t zip_of(const struct points *points, size_t axis)
+size_t points_zip_of(const struct points *points, size_t axis)
 {
     size_t d = 0;
 
@@ -88,7 +75,7 @@ static const struct axis *axis_value(const struct moment *moment, size_t a, size
 {
     const struct axis *axis = &moment->points->axes.items[a];
 
-    *choice = moment->included ? 0 : moment->choice[zip_of(moment->points, a)];
+    *choice = moment->included ? 0 : moment->choice[points_zip_of(moment->points, a)];
     return moment->included ? included_axis(moment, axis->name) : axis;
 }
 
@@ -101,7 +88,6 @@ struct value moment_axis(const struct moment *moment, size_t a)
     return axis && axis->values ? axis->values[choice] : path_value(path, node_at(moment->points->base, path));
 }
 
-static int derived_value(struct moment *moment, size_t d, struct error *err);
 static int settings_make(struct moment *moment, struct arena *arena, struct point *point, struct error *err);
 
 /* The value at a path of the whole scenario of the point; none where the scenario is refused, as its row will say. */
@@ -139,7 +125,7 @@ static int value_of(void *context, int name, struct value *value, struct error *
     }
     i -= points->axes.count;
     if (i < points->nderived) {
-        if (derived_value(moment, i, err))
+        if (moment_derived(moment, i, err))
             return -1;
         *value = moment->derived[i];
         return 0;
@@ -188,7 +174,7 @@ static int explain_failure(struct moment *moment, const struct expression *expre
     return -1;
 }
 
-static int derived_value(struct moment *moment, size_t d, struct error *err)
+int moment_derived(struct moment *moment, size_t d, struct error *err)
 {
     const struct derived *derived = &moment->points->derived[d];
     const struct axis *given = included_axis(moment, moment->points->derived[d].name);
@@ -231,7 +217,7 @@ static int matches(struct moment *moment, size_t name, const struct node *node, 
     return 0;
 }
 
-static int drops(struct moment *moment, const struct constraint *constraint, bool *dropped, struct error *err)
+int moment_drops(struct moment *moment, const struct constraint *constraint, bool *dropped, struct error *err)
 {
     struct error found = {0};
     struct value value;
@@ -248,112 +234,6 @@ static int drops(struct moment *moment, const struct constraint *constraint, boo
     *dropped = !rc && value.kind == VALUE_BOOLEAN && value.boolean == constraint->drops;
     error_release(&found);
     return rc;
-}
-
-/* The first constraint that drops the point, or their number. */
-static int first_drop(struct moment *moment, size_t *constraint, struct error *err)
-{
-    const struct points *points = moment->points;
-    bool dropped = false;
-
-    for (*constraint = 0; *constraint < points->constraints.count; ++*constraint) {
-        if (drops(moment, &points->constraints.items[*constraint], &dropped, err))
-            return -1;
-        if (dropped)
-            break;
-    }
-    return 0;
-}
-
-int points_dropped(const struct points *points, uint64_t number, size_t *constraint, struct error *err)
-{
-    struct moment moment;
-    int rc;
-
-    moment_init(&moment, points);
-    moment_set(&moment, number);
-    rc = first_drop(&moment, constraint, err);
-    moment_release(&moment);
-    return rc;
-}
-
-/* Looks at one combination. */
-static int consider(struct moment *moment, uint64_t number, size_t most, struct selection *selection, struct error *err)
-{
-    size_t constraint;
-
-    moment_set(moment, number);
-    if (first_drop(moment, &constraint, err))
-        return -1;
-    selection->looked++;
-    if (constraint < moment->points->constraints.count) {
-        selection->dropped[constraint]++;
-        return 0;
-    }
-    for (size_t d = 0; d < moment->points->nderived; d++)
-        if (derived_value(moment, d, err))
-            return -1;
-    if (selection->count == most)
-        return error_add(err, EXIT_INPUT, moment->points->loc, "more than %zu points remain; expected fewer (where, "
-                         "sample), or a higher --max", most);
-    *GROW(selection) = number;
-    return 0;
-}
-
-static int too_many(const struct points *points, struct error *err)
-{
-    const char *product = "";
-    struct arena arena = {0};
-
-    for (size_t d = 0; d < points->zips.count; d++)
-        product = arena_printf(&arena, "%s%s%zu (%s)", product, d ? " x " : "", points->zips.items[d].length,
-                               points->axes.items[points->zips.items[d].first].name);
-    error_add(err, EXIT_INPUT, points->loc, "%s are more than %d combinations; expected fewer, or a sample of them "
-              "(sample: {n: 1000})", product, POINTS_LOOKED);
-    arena_release(&arena);
-    return -1;
-}
-
-static int compare_numbers(const void *a, const void *b)
-{
-    const uint64_t *x = a, *y = b;
-
-    return (*x > *y) - (*x < *y);
-}
-
-int points_select(const struct points *points, size_t most, struct selection *selection, struct error *err)
-{
-    uint64_t combinations = points_combinations(points);
-    size_t wanted = points->sample ? (size_t)points->sample : SIZE_MAX;
-    struct moment moment;
-    int rc = 0;
-
-    *selection = (struct selection){.dropped = xcalloc(points->constraints.count, sizeof *selection->dropped)};
-    if (combinations == UINT64_MAX || (!points->sample && combinations > POINTS_LOOKED))
-        return too_many(points, err);
-    moment_init(&moment, points);
-    for (uint64_t i = 0; !rc && i < combinations && selection->count < wanted; i++) {
-        uint64_t number = points->sample ? random_permuted((uint64_t)points->seed, i, combinations) : i;
-
-        if (i == POINTS_LOOKED)
-            rc = error_add(err, EXIT_INPUT, points->loc, "of %d combinations that were drawn %zu remain; expected %d "
-                           "(sample): where and exclude drop nearly all", POINTS_LOOKED, selection->count,
-                           points->sample);
-        else
-            rc = consider(&moment, number, most, selection, err);
-    }
-    moment_release(&moment);
-    array_sort(selection->items, selection->count, sizeof *selection->items, compare_numbers);
-    for (size_t i = 0; i < points->nincluded && !rc; i++)
-        *GROW(selection) = combinations + i;
-    return rc;
-}
-
-void selection_release(struct selection *selection)
-{
-    free(selection->items);
-    free(selection->dropped);
-    *selection = (struct selection){0};
 }
 
 /* The settings of the point and its scenario. */
@@ -374,7 +254,7 @@ static int settings_make(struct moment *moment, struct arena *arena, struct poin
 
         if (included_axis(moment, moment->points->derived[d].name))
             continue;
-        if (derived_value(moment, d, err))
+        if (moment_derived(moment, d, err))
             return -1;
         point->items[point->count++] = (struct setting){of->name, of->loc, of->put, path_node(arena, of->name,
             &moment->derived[d], expression_loc(expression_source(of->expression), 0))};

@@ -81,11 +81,12 @@ enum { POINTS_LOOKED = 10000000 };       /* combinations that are looked through
 struct selection {
     uint64_t *items;             /* their numbers, ascending */
     size_t count, capacity;
-    uint64_t looked;             /* combinations that were looked at */
-    uint64_t *dropped;           /* by each constraint, the first that applies */
+    uint64_t looked;             /* combinations, each of which remains or is dropped */
+    uint64_t *dropped;           /* by each constraint, the first that applies: of those that fewer axes decide, before others */
 };
 /* Looks through all combinations, or draws among them, and keeps those that no constraint drops; an error where more
- * than `most` remain, or more than POINTS_LOOKED would have to be looked at. Release in either case. */
+ * than `most` remain, or more than POINTS_LOOKED would have to be looked at: those that the values of some axes drop are
+ * not. Release in either case. */
 int points_select(const struct points *points, size_t most, struct selection *selection, struct error *err);
 /* Which constraint drops the point of that number, the first of several; none: their number. */
 int points_dropped(const struct points *points, uint64_t number, size_t *constraint, struct error *err);

@@ -40,6 +40,7 @@ struct sweep_options {
     size_t jobs;                 /* worker processes */
     double timeout;              /* s that a point may take; 0: any time */
     double until;                /* s of pool_now, after which no point begins and none is verified; 0: any time */
+    double grace;                /* s after that, or after an interruption, that what runs may go on; 0: any time */
     double bytes;                /* of memory that the process of a point may need; 0: any */
     const char *engine;          /* NULL: the scenario's */
     const struct anchors *anchors;       /* that correct the times of points alike; NULL: none */

@@ -165,6 +165,8 @@ static int lost(void *context, uint64_t piece, enum pool_loss why, const char *n
     struct running *running = context;
     char reason[128];
 
+    if (why == POOL_LATE)
+        return 0;
     if (why == POOL_CRASH)
         return keep_lost(running, piece, note, OUTCOME_CRASH,
                          how->count ? how->messages[0].text : "the simulation ended early", err);
@@ -218,6 +220,7 @@ int sweep_run(const struct sweep *sweep, const struct selection *selection, cons
                                               context};
     struct pool pool = {.jobs = options->jobs, .ranks = options->ranks,
                         .timeout = options->timeout > 0 ? options->timeout + GRACE : 0,
+                        .until = options->until, .grace = options->grace,
                         .what = "the simulation", .context = &running, .begin = begin, .work = work, .next = next,
                         .done = done, .lost = lost, .tick = tick};
     size_t shards = (size_t)options->shards, first = running.next;

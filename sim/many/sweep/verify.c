@@ -278,6 +278,8 @@ static int lost(void *context, uint64_t piece, enum pool_loss why, const char *n
     (void)piece;
     (void)note;
     (void)err;
+    if (why == POOL_LATE)
+        return 0;
     count(context, why == POOL_TIMEOUT ? "the simulation took longer than --timeout" :
                    how->count ? how->messages[0].text : "the simulation ended early");
     return 0;
@@ -295,7 +297,7 @@ static int run(struct verifying *verifying, struct error *err)
     const struct sweep_options *options = verifying->of->options;
     size_t chosen = verifying->of->state->verify.chosen;
     const struct pool pool = {.jobs = options->jobs < chosen ? options->jobs : chosen, .timeout = options->timeout,
-                              .what = "the simulation", .context = verifying, .begin = begin, .work = work,
+                              .until = options->until, .grace = options->grace, .what = "the simulation", .context = verifying, .begin = begin, .work = work,
                               .next = next, .done = done, .lost = lost, .tick = tick};
     enum pool_end end;
 

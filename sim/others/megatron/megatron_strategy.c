@@ -95,10 +95,10 @@ static void put_expert_tensor(struct imported *m)
 {
     long own = imported_number(m, "expert-tensor-parallel-size"), tensor = imported_number(m, "tensor-model-parallel-size");
 
-    if (!own || own == tensor || !imported_number(m, "num-experts"))
+    if (!own || !imported_number(m, "num-experts"))
         return;
-    if (own == 1)
-        imported_put(m, "strategy.expert_tensor", "1");
+    if (own == 1 || own == tensor)
+        imported_put(m, "strategy.expert_tensor", "%ld", own);
     else
         imported_refuse(m, "expert-tensor-parallel-size", "expected 1 or the tensor degree, %ld, found %ld", tensor, own);
 }

@@ -1,0 +1,154 @@
+/* Why the first row of a plan is the first, axis by axis. */
+#include "cli/plan_print.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "base/words.h"
+#include "plan/space.h"
+#include "results/results.h"
+#include "results/results_table.h"
+
+static double metric(const json_t *row, const char *name)
+{
+    const json_t *value = json_object_get(json_object_get(row, "metrics"), name);
+
+    return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+static void print_value(const json_t *value, FILE *out)
+{
+    char *text = json_is_string(value) ? NULL : json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+
+    text_write(TEXT_LINE, text ? text : json_string_value(value) ? json_string_value(value) : "none", out);
+    free(text);
+}
+
+/* Whether a row before it among those of the first place has the same value. */
+static bool is_said(const struct results *results, size_t row, int key)
+{
+    for (size_t i = 0; i < row; i++)
+        if (results_rank_of(results, i).rank == 1 && json_equal(results_json(results, i, key), results_json(results, row, key)))
+            return true;
+    return false;
+}
+
+/* The values that the rows of the first place have. */
+static size_t values_of(const struct results *results, int key)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < results->rows.count; i++)
+        count += results_rank_of(results, i).rank == 1 && !is_said(results, i, key);
+    return count;
+}
+
+/* "no difference that could be told: CP 4 or 2, chunks 8, 4 or 5". */
+static void print_open(const struct space *space, const struct results *results, FILE *out)
+{
+    struct arena arena = {0};
+    const char *before = "no difference that could be told: ";
+
+    for (size_t a = 0; a < space->naxes; a++) {
+        int key = results_find(results, space->axes[a].path);
+        size_t count = key < 0 ? 0 : values_of(results, key), said = 0;
+
+        if (count < 2)
+            continue;
+        fprintf(out, "%s%s ", before, words_of(&arena, space->axes[a].path));
+        for (size_t i = 0; i < results->rows.count; i++)
+            if (results_rank_of(results, i).rank == 1 && !is_said(results, i, key)) {
+                fputs(!said ? "" : said + 1 == count ? " or " : ", ", out);
+                print_value(results_json(results, i, key), out);
+                said++;
+            }
+        before = "; ";
+    }
+    fputs(*before == ';' ? "\n" : "", out);
+    arena_release(&arena);
+}
+
+/* The first row, in their order, that has another value; the number of rows: none has. */
+static size_t best_other(const struct results *results, int key)
+{
+    size_t best = results->rows.count;
+
+    for (size_t i = 1; i < results->rows.count; i++)
+        if (!json_equal(results_json(results, i, key), results_json(results, 0, key)) &&
+            (best == results->rows.count ||
+             metric(results->rows.items[i], "iteration_time_s") < metric(results->rows.items[best], "iteration_time_s")))
+            best = i;
+    return best;
+}
+
+/* A line for each axis: what its second best value costs, with the best of all others. */
+static void print_seconds(const struct space *space, const struct results *results, FILE *out)
+{
+    double first = metric(results->rows.items[0], "iteration_time_s");
+    struct arena arena = {0};
+    char time[48], share[48];
+
+    fputs("the first, and each axis at its best other value with whatever goes with that:\n", out);
+    for (size_t a = 0; a < space->naxes; a++) {
+        int key = results_find(results, space->axes[a].path);
+        size_t other = key < 0 ? 0 : best_other(results, key);
+        double seconds;
+
+        if (key < 0 || !strchr(space->axes[a].values, ','))
+            continue;
+        fprintf(out, "  %s ", words_of(&arena, space->axes[a].path));
+        print_value(results_json(results, 0, key), out);
+        if (other == results->rows.count) {
+            fputs(": every other value is slower than all rows that were replayed, or cannot be\n", out);
+            continue;
+        }
+        seconds = metric(results->rows.items[other], "iteration_time_s");
+        fputs(", not ", out);
+        print_value(results_json(results, other, key), out);
+        fprintf(out, ": %s, %s %s\n", unit_format_short(UNIT_TIME, seconds, time, sizeof time),
+                percent_text(fabs(seconds / first - 1), share, sizeof share), seconds < first ? "faster" : "slower");
+    }
+    arena_release(&arena);
+}
+
+/* What a GPU with a tenth less memory would be given: the fastest of the rows that then fit. */
+static void print_less_memory(const struct results *results, FILE *out)
+{
+    size_t best = results->rows.count;
+    char time[48];
+
+    for (size_t i = 0; i < results->rows.count; i++) {
+        const json_t *row = results->rows.items[i];
+        double peak = metric(row, "peak_memory_bytes"), limit = peak + metric(row, "memory_margin_bytes");
+
+        if (peak <= 0.9 * limit && (best == results->rows.count || metric(row, "iteration_time_s") <
+                                    metric(results->rows.items[best], "iteration_time_s")))
+            best = i;
+    }
+    if (isnan(metric(results->rows.items[0], "memory_margin_bytes")))
+        return;
+    if (best == 0)
+        fputs("with a tenth less memory: the same\n", out);
+    else if (best == results->rows.count)
+        fputs("with a tenth less memory: none of the rows that were replayed fits\n", out);
+    else
+        fprintf(out, "with a tenth less memory: row %zu, %s\n", best + 1,
+                unit_format_short(UNIT_TIME, metric(results->rows.items[best], "iteration_time_s"), time, sizeof time));
+}
+
+void plan_explain(const struct space *space, const struct results *results, FILE *out)
+{
+    double fits = metric(results->rows.items[0], "fits_probability");
+    bool timed = !isnan(metric(results->rows.items[0], "iteration_time_s"));
+
+    print_open(space, results, out);
+    if (fits < PLAN_LIKELY)
+        fprintf(out, "the first may not fit: of predictions like this one %.0f of 100 do; --subject-to fits_probability=%g "
+                "leaves such rows out\n", 100 * fits, PLAN_LIKELY);
+    if (timed && results->rows.count > 1 && !space_asks_largest(space))
+        print_seconds(space, results, out);
+    if (timed)
+        print_less_memory(results, out);
+}

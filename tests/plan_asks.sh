@@ -1,0 +1,258 @@
+#!/bin/bash
+# What a person asks of a plan, and what he gets: random spaces with fixed seeds, against what the question means.
+#   plan_asks.sh DTSIM fixed    one value of a key holds it, and switches no usual axis off
+#   plan_asks.sh DTSIM gpus     numbers of GPUs are numbers of nodes of each platform
+#   plan_asks.sh DTSIM order    the order of a list changes nothing that is found
+#   plan_asks.sh DTSIM limit    where each point is a search of its own, a plan still ends when it is told to
+#   plan_asks.sh DTSIM verify   --verify K verifies K rows, whatever ties with them
+#   plan_asks.sh DTSIM fewest   where nothing fits, so many GPUs do, and half of them do not
+#   plan_asks.sh DTSIM axes     'emit' can write each value of the axes that a software file lists, with their arguments
+#   plan_asks.sh DTSIM kept     a worse plan in the same folder leaves the better one
+set -u
+dtsim=$(realpath "$1") what=$2 root=$(realpath "$(dirname "$0")/..")
+scratch=$(mktemp -d) || exit 2
+trap '[ $BASHPID = $$ ] && rm -rf "$scratch"' EXIT
+cd "$scratch" || exit 2
+RANDOM=7
+
+fail()
+{
+    echo "$*"
+    exit 1
+}
+
+scenario() # PLATFORM NODES [LINE...]
+{
+    printf '%s\n' "model: {transformer: {layers: 12, hidden: 1024, heads: 16, sequence: 1024, vocabulary: 32000}}" \
+        "cluster: {platform: $1, nodes: $2}" 'batch: {global: 288}' 'memory: {precision: mixed-bf16}' \
+        'software: megatron-core-2025' "${@:3}" >scenario.yaml
+}
+
+plan() # OPTION...
+{
+    rm -rf out.plan
+    "$dtsim" plan scenario.yaml -j 2 -o out.plan "$@" --json >plan.json 2>err
+}
+
+# The axes by their paths, one a line.
+axes()
+{
+    python3 -c 'import json
+for axis in json.load(open("plan.json"))["axes"]: print(axis)'
+}
+
+fixed()
+{
+    local set
+    scenario dgx-a100 2
+    plan --verify 0 || fail "$(cat err)"
+    axes | sort >usual
+    grep -q strategy.pipeline usual || fail "no usual axes: $(cat usual)"
+    for set in memory.precision=mixed-fp16 cluster.nodes=1 cluster.nodes=1,2 cluster.platform=dgx-h100 batch.global=144 \
+        strategy.tensor=2 batch.micro=2 software=megatron-core-2026 strategy.zero=1 cluster.platform=dgx-h100,dgx-a100; do
+        plan --verify 0 --set "$set" || fail "$set: $(cat err)"
+        { grep -v "^${set%%=*}[.]" usual; echo "${set%%=*}"; } | sort -u >expected
+        axes | sort | diff expected - || fail "$set: other axes are searched"
+    done
+    plan --verify 0 --set strategy.tensor=1,2 || fail "$(cat err)"
+    [ "$(axes)" = strategy.tensor ] || fail "a choice that is named is searched alone: $(axes)"
+    for set in strategy.split strategy.stages_on batch.shares strategy.all_reduce; do
+        plan --verify 0 --time-limit "0.2 s" --set "$set=auto"
+        grep -q 'has no auto' err && fail "$set=auto, which run takes: $(cat err)"
+    done
+    plan --gpus 8 --set cluster.nodes=2
+    [ $? = 2 ] || fail "numbers of GPUs and of nodes were both taken"
+}
+
+# The GPUs of a node, by platform.
+gpus_of()
+{
+    case $1 in
+    dgx-*) echo 8 ;;
+    hgx-h100-4) echo 4 ;;
+    gb200-nvl72) echo 72 ;;
+    esac
+}
+
+gpus()
+{
+    local all=(dgx-a100 dgx-h100 hgx-h100-4 gb200-nvl72) i count base one two form number
+    for ((i = 0; i < 12; i++)); do
+        base=${all[RANDOM % 4]} one=${all[RANDOM % 4]} two=${all[RANDOM % 4]} count=$((72 * (1 + RANDOM % 2)))
+        [ $one = $two ] && continue
+        form=cluster$( ((RANDOM % 2)) && echo .platform)
+        scenario $base 3
+        plan --verify 0 --gpus $count --set "$form=$one,$two" --set strategy.tensor=1,2 --set strategy.pipeline=1 --top 100 ||
+            fail "$form=$one,$two: $(cat err)"
+        "$dtsim" results out.plan --json | python3 -c '
+import json, sys
+for line in sys.stdin:
+    row = json.loads(line)
+    print(row["metrics"]["gpus"], row["point"]["cluster.nodes"], row["point"]["cluster.platform"])' | sort -u >found
+        for number in $one $two; do echo "$count $((count / $(gpus_of $number))) $number"; done | sort -u | diff - found ||
+            fail "$base, $form=$one,$two, $count GPUs"
+    done
+}
+
+shuffled() # VALUE...
+{
+    local values=("$@") i j kept
+    for ((i = $# - 1; i > 0; i--)); do
+        j=$((RANDOM % (i + 1)))
+        kept=${values[i]} values[i]=${values[j]} values[j]=$kept
+    done
+    (IFS=, && echo "${values[*]}")
+}
+
+order()
+{
+    local i nodes
+    for nodes in 1 2; do
+        for ((i = 0; i < 8; i++)); do
+            scenario dgx-a100 $nodes
+            plan --verify 0 --top 7 --set "strategy.schedule=$(shuffled 1f1b gpipe interleaved zb-h1)" \
+                --set "strategy.tensor=$(shuffled 1 2 4)" --set "strategy.pipeline=$(shuffled 1 2 3)" \
+                --set "batch.micro=$(shuffled 1 2 3)" --set "strategy.context=$(shuffled 1 2)" || fail "$(cat err)"
+            python3 -c 'import json
+plan = json.load(open("plan.json"))
+for row in plan["rows"]: print(row["id"], row["rank"])
+print(plan["status"])' >found
+            [ $i = 0 ] && cp found first
+            cmp first found || fail "another order finds other rows: $(cat first found)"
+        done
+    done
+}
+
+ends_within() # SECONDS COMMAND...
+{
+    local begun seconds
+    begun=$(date +%s%N)
+    "${@:2}" >out 2>err
+    seconds=$((($(date +%s%N) - begun) / 1000000))
+    [ $seconds -le $(($1 * 1000)) ] || fail "${*:2}: $seconds ms"
+}
+
+limit()
+{
+    printf '%s\n' 'model: {preset: llama3-70b}' 'cluster: {platform: dgx-h100, nodes: 16}' 'batch: {global: 512}' \
+        'strategy: {split: auto, zero: 1}' 'memory: {precision: mixed-bf16}' 'software: megatron-core-2025' >scenario.yaml
+    ends_within 4 "$dtsim" plan scenario.yaml -j 2 --time-limit '2 s' -o limited
+    grep -q '^not proven' out || fail "$(cat out err)"
+    ends_within 4 timeout -s INT 2 "$dtsim" plan scenario.yaml -j 2 -o interrupted
+    grep -q '^not proven' out || fail "$(cat out err)"
+    command -v script >/dev/null || return 0
+    script -qec "$dtsim plan scenario.yaml -j 2 --time-limit '3 s' -o told" /dev/null >out
+    grep -q 'of [0-9]* configurations read' out || fail "no progress on a terminal: $(cat out)"
+}
+
+verify()
+{
+    local count
+    scenario dgx-a100 1
+    for count in 0 1 2 5; do
+        plan --verify $count --top 6 || fail "$(cat err)"
+        python3 -c 'import json
+plan = json.load(open("plan.json"))
+assert plan["tied"]["at_least"] > 5, plan["tied"]
+print(*["verified_iteration_time_s" in row["metrics"] for row in plan["rows"]])' >found
+        [ "$(grep -o True found | wc -l)" = $count ] || fail "--verify $count: $(cat found)"
+        [ $count = 0 ] || grep -q "^\(True \)\{$count\}False" found || fail "--verify $count: $(cat found)"
+    done
+    "$dtsim" results out.plan --json | grep -c verified_engine | grep -qx 5 || fail "other rows are verified too"
+}
+
+kept()
+{
+    scenario dgx-a100 2
+    "$dtsim" plan scenario.yaml -j 2 --verify 0 -o both >out || fail "$(cat out)"
+    cp both/rank-01.yaml both/plan.json .
+    "$dtsim" plan scenario.yaml -j 2 --verify 0 -o both --set strategy.tensor=8 >out || fail "$(cat out)"
+    cmp rank-01.yaml both/rank-01.yaml && cmp plan.json both/plan.json || fail "a worse plan wrote over a better one"
+    grep -q 'tensor: 8' both/2/rank-01.yaml || fail "the worse plan is not beside it"
+    "$dtsim" plan scenario.yaml -j 2 --verify 0 -o both --subject-to iteration_time_s=1us >out
+    cmp plan.json both/plan.json || fail "a plan without a result wrote over one with a result"
+    "$dtsim" plan scenario.yaml -j 2 --verify 0 -o other --set strategy.tensor=8 >out || fail "$(cat out)"
+    "$dtsim" plan scenario.yaml -j 2 --verify 0 -o other >out || fail "$(cat out)"
+    cmp rank-01.yaml other/rank-01.yaml || fail "a better plan did not take the place of a worse one"
+    "$dtsim" plan scenario.yaml -j 2 --verify 0 -o both --set batch.global=144 >out || fail "$(cat out)"
+    cmp -s rank-01.yaml both/rank-01.yaml && fail "another batch is other work, which is not compared"
+    return 0
+}
+
+# Each value of each axis is launched by other words, some of which are the argument that the file names.
+axes_of() # SOFTWARE LAYERS...
+{
+    local software=$1 base axis values value argument one
+    cat >scenario.yaml <<end
+model: {transformer: {layers: 16, hidden: 1024, heads: 16, sequence: 16384, vocabulary: 32000, experts: 16, experts_per_token: 2, bias: false, mlp: swiglu}}
+cluster: {platform: dgx-h100, nodes: 8}
+batch: {global: 512}
+memory: {precision: mixed-bf16}
+software: $software
+end
+    plan --verify 0 --time-limit '0.01 s'
+    python3 -c '
+import json
+for axis, values in json.load(open("plan.json"))["axes"].items():
+    print(axis, *values.strip("[]").split(", "))' >listed
+    grep -q strategy.zero listed && grep -q strategy.expert listed || fail "$software: no axes: $(cat listed err)"
+    base=(strategy.tensor=1 strategy.pipeline=4 strategy.schedule=interleaved strategy.expert=8 strategy.zero=1
+        strategy.data_parallel=ddp)
+    while read -r axis values; do
+        argument=$(sed -n "s/^  ${axis//./[.]}: *\({argument: \)\?\(--[^ ,]*\).*/\2/p" "$root"/platforms/software/megatron-core*.yaml | head -1)
+        [ "$argument" ] || fail "$software: $axis has no argument"
+        : >written
+        for value in $values; do
+            local sets=() set=("${base[@]}" "$axis=$value")
+            case $axis=$value in
+            strategy.tensor=* | strategy.expert_tensor=*) set+=("strategy.tensor=$value" strategy.pipeline=1
+                strategy.schedule=1f1b "strategy.sequence_parallel=$([ "$value" = 1 ] && echo false || echo true)") ;;
+            strategy.sequence_parallel=true | memory.recompute=*) set+=(strategy.tensor=2 strategy.sequence_parallel=true) ;;
+            strategy.pipeline=1) set+=(strategy.schedule=1f1b) ;;
+            strategy.pipeline=*) set+=(strategy.expert=2 strategy.schedule=1f1b) ;;
+            strategy.chunks=1) set+=(strategy.schedule=1f1b) ;;
+            strategy.chunks=*) set+=(strategy.pipeline=2 strategy.expert=2) ;;
+            strategy.expert=* | strategy.context=*) set+=(strategy.pipeline=1 strategy.schedule=1f1b) ;;
+            strategy.data_parallel=synchronous) set+=(software.overlap_gathers=false) ;;
+            esac
+            for one in "${set[@]}"; do sets+=(--set "$one"); done
+            "$dtsim" emit megatron scenario.yaml "${sets[@]}" >launch 2>err || fail "$software: $axis=$value: $(cat err)"
+            grep -e "$argument" launch | tr -d '\n' >>written
+            echo " " >>written
+        done
+        grep -q -e "$argument" written || fail "$software: $axis: no value is written by $argument: $(cat written launch)"
+        [ "$(sort -u written | wc -l)" = "$(wc -w <<<"$values")" ] || [ "$axis" = strategy.schedule ] ||
+            fail "$software: $axis=$values: the same words for several: $(cat written)"
+    done <listed
+}
+
+axes_are_written()
+{
+    axes_of megatron-core
+    axes_of megatron-core-2025
+}
+
+fewest()
+{
+    local limit found
+    for limit in 7 9; do
+        scenario dgx-a100 1
+        sed -i "s/layers: 12, hidden: 1024/layers: 24, hidden: 4096/; s/heads: 16/heads: 32/
+            s/precision: mixed-bf16/&, limit: $limit GB/" scenario.yaml
+        "$dtsim" plan scenario.yaml -j 2 --verify 0 -o few >out
+        [ $? = 5 ] || fail "$limit GB: 8 GPUs do: $(cat out)"
+        found=$(sed -n 's/^\([0-9]*\) GPUs do, .*/\1/p' out)
+        [ "$found" ] || fail "$limit GB: no number of GPUs: $(cat out)"
+        "$dtsim" plan scenario.yaml -j 2 --verify 0 -o more --gpus "$found" >out || fail "$limit GB: $found GPUs do not: $(cat out)"
+        "$dtsim" plan scenario.yaml -j 2 --verify 0 -o less --gpus $((found / 2)) >out && fail "$limit GB: half of $found do"
+    done
+    return 0
+}
+
+case $what in
+axes) axes_are_written ;;
+fewest | fixed | gpus | order | limit | verify | kept) $what ;;
+*)
+    echo "unknown: $what"
+    exit 2 ;;
+esac
