@@ -128,16 +128,17 @@ static struct node *fallback_node(const struct reading *reading, const struct fi
     return node;
 }
 
-/* Whether the mapping has the key misspelt: only the unknown key is then reported, not the missing one. */
+/* Whether one of the unknown keys that are reported is this one misspelt: then it is not also reported as missing. */
 static bool misspelt_key(const struct table *table, const struct node *node, const char *key)
 {
     const struct key_tables keys = {{table, NULL}};
 
-    for (size_t i = 0; i < node->count; i++) {
+    for (size_t i = 0, unknown = 0; i < node->count && unknown < ERROR_MAX; i++) {
         const char *near = field_find(table, node->keys[i]) ? NULL : key_meant(&keys, node->keys[i]);
 
         if (near && strcmp(near, key) == 0)
             return true;
+        unknown += !field_find(table, node->keys[i]);
     }
     return false;
 }
@@ -194,11 +195,12 @@ static char *keys_text(struct arena *arena, const struct key_tables *keys)
     return text;
 }
 
-/* Refuses keys that no table has. With only_near: only misspelt known keys. */
+/* Refuses keys that no table has; those that no message has room for are counted. With only_near: only misspelt ones. */
 static int unknown_keys(const struct reading *reading, const struct key_tables *keys, const struct node *node,
                         const void *object, bool only_near)
 {
-    int result = 0;
+    const char *expected = NULL;
+    int result = 0, refused = 0;
 
     for (size_t i = 0; i < node->count; i++) {
         const char *near, *below, *misplaced = NULL;
@@ -206,6 +208,10 @@ static int unknown_keys(const struct reading *reading, const struct key_tables *
 
         if (key_known(keys, node->keys[i]))
             continue;
+        if (++refused > ERROR_MAX && !only_near) {
+            reading->err->dropped++;
+            continue;
+        }
         near = key_meant(keys, node->keys[i]);
         below = only_near ? NULL : key_below(reading->arena, keys->tables[0], node->keys[i]);
         text_clip(node->keys[i], shown, sizeof shown);
@@ -218,7 +224,7 @@ static int unknown_keys(const struct reading *reading, const struct key_tables *
                                   below ? below : near);
         else if (!only_near)
             result = reading_fail(reading, node->key_locs[i], NULL, "unknown key '%s'; expected one of %s", shown,
-                                  keys_text(reading->arena, keys));
+                                  expected ? expected : (expected = keys_text(reading->arena, keys)));
     }
     return result;
 }

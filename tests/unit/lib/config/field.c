@@ -9,6 +9,7 @@
 
 #include <limits.h>
 #include <math.h>
+#include <time.h>
 
 #include "field_sample.h"
 #include "text.h"
@@ -129,6 +130,39 @@ static void test_given_and_places(void **state)
     assert_int_equal(s.layers.count, 1);
     assert_int_equal(field_loc(&sample_layer_table, s.layers.items, "forward").line, 4);
     assert_int_equal(field_loc(&sample_layer_table, s.layers.items, "name").column, 3);
+    arena_release(&arena);
+}
+
+/* However many keys are unknown, the first ones are named and the others are counted: it takes hardly longer than to read the
+ * file. */
+static void test_many_keys_are_refused(void **state)
+{
+    enum { KEYS = 60000 };
+    struct arena arena = {0};
+    struct error err = {0};
+    struct sample sample;
+    struct node *root;
+    char *text;
+    size_t size;
+    FILE *out = text_open(&text, &size);
+    clock_t begun, read;
+
+    (void)state;
+    fputs("preset: x\nstrategy:\n  schedule: 1f1b\n", out);
+    for (int i = 0; i < KEYS; i++)
+        fprintf(out, "  k%d: 1\n", i);
+    text_close(out, &text);
+    begun = clock();
+    assert_int_equal(conf_parse(&arena, "s.yaml", text, size, &root, &err), 0);
+    read = clock();
+    assert_int_equal(field_parse(&arena, &sample_table, root, &sample, &err), -1);
+    assert_true(clock() - read < 2 * (read - begun));
+    assert_int_equal(err.count, ERROR_MAX);
+    assert_int_equal(err.dropped, KEYS - ERROR_MAX);
+    for (int i = 0; i < ERROR_MAX; i++)
+        assert_int_equal(err.messages[i].loc.line, 4 + i);
+    free(text);
+    error_release(&err);
     arena_release(&arena);
 }
 
@@ -358,6 +392,7 @@ int main(void)
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_given_and_places),
         cmocka_unit_test(test_keys_are_refused),
+        cmocka_unit_test(test_many_keys_are_refused),
         cmocka_unit_test(test_kinds_are_refused),
         cmocka_unit_test(test_integers_are_refused),
         cmocka_unit_test(test_quantities_are_refused),
