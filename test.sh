@@ -17,6 +17,7 @@ else
     echo "== apt has no $web_packages: tests in a browser are skipped"
 fi
 jobs=$(nproc)
+tests=$((jobs + 1))               # at once: some wait for servers and for processes that they kill
 
 # build PRESET SUFFIX [TARGET]: in the folder build and the suffix
 build() {
@@ -31,13 +32,13 @@ sanitized() {
     leaks_searched=$1
     shift
     (cd build-sanitize && ASAN_OPTIONS=quarantine_size_mb=16:detect_leaks=$leaks_searched \
-        ctest -j "$jobs" --timeout 1200 --output-on-failure "$@")
+        ctest -j "$tests" --timeout 1200 --output-on-failure "$@")
 }
 
 if [ "${1-}" = --wing ]; then
     build release "" "wing_$2"
     cd build
-    exec ctest -j "$jobs" --output-on-failure -L "^$2\$"
+    exec ctest -j "$tests" --output-on-failure -L "^$2\$"
 fi
 echo "== commits that change golden files or published tables without a reason"
 .ci/commits
@@ -56,4 +57,4 @@ fi
 build release ""
 echo "== tests"
 cd build
-ctest -j "$jobs" --timeout 900 --output-on-failure
+ctest -j "$tests" --timeout 900 --output-on-failure

@@ -128,8 +128,7 @@ static struct node *fallback_node(const struct reading *reading, const struct fi
     return node;
 }
 
-/* Whether the mapping has the key misspelt, among as many unknown ones as are reported: only the unknown key is then
- * reported, not the missing one. */
+/* Whether one of the unknown keys that are reported is this one misspelt: then it is not also reported as missing. */
 static bool misspelt_key(const struct table *table, const struct node *node, const char *key)
 {
     const struct key_tables keys = {{table, NULL}};
@@ -196,8 +195,7 @@ static char *keys_text(struct arena *arena, const struct key_tables *keys)
     return text;
 }
 
-/* Refuses keys that no table has; those behind as many as there can be messages are only counted. With only_near: only
- * misspelt known keys. */
+/* Refuses keys that no table has; those that no message has room for are counted. With only_near: only misspelt ones. */
 static int unknown_keys(const struct reading *reading, const struct key_tables *keys, const struct node *node,
                         const void *object, bool only_near)
 {
@@ -210,11 +208,10 @@ static int unknown_keys(const struct reading *reading, const struct key_tables *
 
         if (key_known(keys, node->keys[i]))
             continue;
-        if (refused == ERROR_MAX && !only_near) {
+        if (++refused > ERROR_MAX && !only_near) {
             reading->err->dropped++;
             continue;
         }
-        refused++;
         near = key_meant(keys, node->keys[i]);
         below = only_near ? NULL : key_below(reading->arena, keys->tables[0], node->keys[i]);
         text_clip(node->keys[i], shown, sizeof shown);
