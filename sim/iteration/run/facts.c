@@ -33,7 +33,8 @@ static void find_cluster(struct cluster *cluster, struct facts *facts)
         int gpu = cluster_kind_gpu(cluster, kind);
         const char *name = cluster_gpu_name(cluster, gpu);
 
-        if (!name || !cluster_sheet(cluster, gpu)->power)
+        /* what stands on the board's power tells no two GPUs apart */
+        if (!name || !cluster_sheet(cluster, gpu)->power || cluster_sheet(cluster, gpu)->power_error > 0)
             facts->powerless = name ? name : "";
     }
     for (int i = 0; i < cluster_given_parts(cluster); i++) {
