@@ -11,7 +11,7 @@
 #define KEY_HEADS "model.transformer.kv_heads / strategy.tensor"
 #define HEADS_DIVIDE "model.transformer.heads % (strategy.tensor * ulysses) == 0"
 #define UNEVEN_KEYS "ulysses > 1 && strategy.context % ulysses == 0 && " HEADS_DIVIDE " && !latent && " \
-    "!model.transformer.ways.repeated_groups && model.transformer.kv_heads % (strategy.tensor * ulysses) != 0"
+    "!model.transformer.repeated_groups && model.transformer.kv_heads % (strategy.tensor * ulysses) != 0"
 /* Experts that are divided over the GPUs of tensor groups too, each of which has whole ones (expert_tensor: 1). */
 #define EXPERTS "strategy.expert > 1 && experts > 0 && experts % strategy.expert == 0 && strategy.expert % expert_parts == 0 && " \
     "replicas * expert_parts % strategy.expert != 0"
@@ -33,7 +33,7 @@ static const struct rule degrees_list[] = {
      "batch.documents > 0 && (batch.documents < 1 || batch.documents > model.transformer.sequence) && transformer",
      "${batch.documents} tokens; expected 1 to the ${model.transformer.sequence} tokens of a sample, or 0 where a sample is one "
      "document", NULL},
-    {"batch.documents", RULE_VALUES, "batch.documents >= 1 && !model.transformer.ways.flash_attention && "
+    {"batch.documents", RULE_VALUES, "batch.documents >= 1 && !model.transformer.flash_attention && "
      "batch.documents <= model.transformer.sequence",
      "attention that is not fused computes all scores of a sample, and masks them; expected 'flash_attention: true', or 0",
      NULL},
