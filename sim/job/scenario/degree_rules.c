@@ -132,7 +132,9 @@ const struct rules order_rules = RULES("order", order_list);
 
 static const struct rule chunks_list[] = {
     {"strategy.chunks", RULE_VALUES, "(strategy.chunks < fewest_chunks || strategy.chunks > most_chunks) && "
-     "fewest_chunks < most_chunks", "the schedule has so many chunks at least\nfound ${strategy.chunks}; ${schedule} has ${fewest_chunks} or more a rank", NULL},
+     "fewest_chunks < most_chunks",
+     "the schedule has so many chunks at least\n"
+     "found ${strategy.chunks}; ${schedule} has ${fewest_chunks} or more a rank", NULL},
     {"strategy.chunks", RULE_VALUES, "strategy.chunks != fewest_chunks && fewest_chunks == most_chunks",
      "the schedule's number of chunks is fixed\nfound ${strategy.chunks}; ${schedule} has ${fewest_chunks} a rank", NULL},
 };
@@ -142,7 +144,8 @@ const struct rules chunks_rules = RULES("chunks", chunks_list);
  * one micro-batch of all replicas. */
 static const struct rule batch_list[] = {
     {"batch.global", RULE_BATCH, "!micro_batched && batch.global % step != 0",
-     "micro-batches of all replicas divide the batch\n${batch.global} is no multiple of micro ${batch.micro} x data ${step / batch.micro}${of_cluster} = ${step} samples", NULL},
+     "micro-batches of all replicas divide the batch\n"
+     "${batch.global} is no multiple of micro ${batch.micro} x data ${step / batch.micro}${of_cluster} = ${step} samples", NULL},
 };
 const struct rules batch_rules = RULES("batch", batch_list);
 
@@ -150,7 +153,8 @@ static const struct rule batch_size_list[] = {
     {"batch @ batch.global", RULE_BATCH, "batch.micro_batches > 1000000",
      "${batch.micro_batches} micro-batches a replica; expected at most 1000000", NULL},
     {"batch.global", RULE_BATCH, "batch.global > 0 && batch.global != step * batch.micro_batches",
-     "micro-batches of all replicas make the batch\n${batch.global} is not micro ${batch.micro} x data ${step / batch.micro} x micro_batches ${batch.micro_batches} = "
+     "micro-batches of all replicas make the batch\n"
+     "${batch.global} is not micro ${batch.micro} x data ${step / batch.micro} x micro_batches ${batch.micro_batches} = "
      "${step * batch.micro_batches}", NULL},
     {"batch", RULE_BATCH, "batch.global == 0 && step * batch.micro_batches > 2000000000",
      "${step * batch.micro_batches} samples; expected at most 2000000000", NULL},

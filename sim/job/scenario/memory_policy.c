@@ -1,4 +1,4 @@
-/* What `memory:` means, and what does not go together. */
+/* What `memory:` means. */
 #include "scenario/scenario_internal.h"
 
 #include <math.h>

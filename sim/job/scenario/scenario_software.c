@@ -1,6 +1,6 @@
 /* Which values come from the scenario and which from its software. The values of a software file stand below the
- * scenario's own. An option of the scenario that has no effect with its other keys is refused, because its author
- * expects an effect. Two kinds of such options are accepted, so that sweeps keep their base: defaults, which resolved
+ * scenario's own. What has no effect stands in strategy_rules.c and memory_rules.c. An option of the
+ * scenario that has no effect with its other keys is refused, because its author expects an effect. Two kinds of such options are accepted, so that sweeps keep their base: defaults, which resolved
  * scenarios repeat, and options that have no effect only at a degree of 1, at this ZeRO stage or in this format of
  * products. */
 #include "scenario/scenario_internal.h"

@@ -23,7 +23,8 @@ static const struct rule gpus_list[] = {
      "tensor x pipeline x context divides the GPUs; the rest is data parallel\n"
      "${degrees} = ${" REPLICA "} does not divide the cluster's ${gpus} GPUs", NULL},
     {DEGREES, RULE_GPUS, "sized && counted && " REPLICA " * strategy.data > gpus",
-     "the cluster has the GPUs of all degrees\n${degrees} needs ${" REPLICA " * strategy.data} GPUs, the cluster has ${gpus}", NULL},
+     "the cluster has the GPUs of all degrees\n"
+     "${degrees} needs ${" REPLICA " * strategy.data} GPUs, the cluster has ${gpus}", NULL},
 };
 const struct rules gpus_rules = RULES("gpus", gpus_list);
 

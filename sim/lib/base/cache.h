@@ -16,7 +16,8 @@ enum cache_kind {
     CACHE_PRODUCT,               /* profile_kernel: the seconds of a matrix product, by its shape and the fit */
     CACHE_PLACEMENT,             /* measure: a number for the places of GPUs on a cluster, by both */
     CACHE_COLLECTIVE,            /* measure: the time of a collective alone, by engine, collective, size, placement */
-    CACHE_CONDITION,             /* software_holds: a condition of a software file, parsed; by its text and place */
+    CACHE_CONDITION,             /* software_holds: a condition of a software file, parsed; by its text and place. rules_conditions:
+                                    those of a table of rules, by its address */
     CACHE_SOFTWARE,              /* software_supply, where files stay: the values of a file by its name and the conditions
                                     that hold; and its conditions, by its name */
     CACHE_EVIDENCE,              /* evidence_load: the errors on published measurements, once */
