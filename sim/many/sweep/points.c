@@ -11,7 +11,7 @@
 
 void moment_init(struct moment *moment, const struct points *points)
 {
-    *moment = (struct moment){.points = points};
+    *moment = (struct moment){.points = points, .chosen = SIZE_MAX};
     moment->choice = xcalloc(points->zips.count, sizeof *moment->choice);
     moment->derived = xcalloc(points->nderived, sizeof *moment->derived);
     moment->known = xcalloc(points->nderived, sizeof *moment->known);
@@ -32,6 +32,7 @@ void moment_set(struct moment *moment, uint64_t number)
 
     arena_release(&moment->arena);
     moment->asked = false;
+    moment->chosen = SIZE_MAX;
     moment->resolved = NULL;
     if (points->nderived)
         memset(moment->known, 0, points->nderived * sizeof *moment->known);
@@ -85,6 +86,8 @@ struct value moment_axis(const struct moment *moment, size_t a)
     size_t choice;
     const struct axis *axis = axis_value(moment, a, &choice);
 
+    if (moment->chosen != SIZE_MAX && points_zip_of(moment->points, a) >= moment->chosen)
+        return (struct value){.kind = VALUE_NONE};
     return axis && axis->values ? axis->values[choice] : path_value(path, node_at(moment->points->base, path));
 }
 

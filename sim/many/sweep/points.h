@@ -34,7 +34,7 @@ struct constraint {
     bool (*asks)(const void *rule, const struct moment *moment);
     const void *rule;
 };
-/* A point that is looked at; and its value of an axis. */
+/* A point that is looked at; and its value of an axis, VALUE_NONE where that is not chosen yet. */
 struct value moment_axis(const struct moment *moment, size_t axis);
 
 /* A path that an expression uses though the sweep does not set it. */

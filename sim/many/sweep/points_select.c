@@ -101,8 +101,8 @@ static size_t depth_of(const struct points *points, const struct constraint *con
     return depth;
 }
 
-/* Whether a constraint that is decided with so many zips drops all combinations that begin so. One that fails is asked again
- * of each whole point that is left, whose message it then is. */
+/* Whether a constraint that is decided with so many zips drops all combinations that begin so; a rule says itself whether it
+ * is decided. One that fails is asked again of each whole point that is left, whose message it then is. */
 static bool drops_all(struct walk *walk, size_t depth)
 {
     const struct points *points = walk->moment.points;
@@ -111,7 +111,7 @@ static bool drops_all(struct walk *walk, size_t depth)
         struct error found = {0};
         bool dropped = false;
 
-        if (walk->depths[c] != depth)
+        if (!points->constraints.items[c].asks && walk->depths[c] != depth)
             continue;
         if (moment_drops(&walk->moment, &points->constraints.items[c], &dropped, &found))
             walk->depths[c] = SIZE_MAX, dropped = false;
@@ -131,6 +131,7 @@ static int walk_on(struct walk *walk, size_t depth, uint64_t number, struct erro
 
     if (walk->visits++ == POINTS_LOOKED)
         return too_many(points, err);
+    walk->moment.chosen = depth;
     if (drops_all(walk, depth))
         return 0;
     if (depth == points->zips.count)
