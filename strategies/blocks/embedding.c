@@ -1,6 +1,5 @@
 /*
- *     token ── row of the embedding [─ product] [+ row of positions] [+ row of token types] [─ norm] [─ dropout] ──
- * hidden
+ *     token ── row of the embedding [── product] [+ position's row] [+ token type's row] [── norm] [── dropout] ── out
  *
  * Each GPU of the tensor group has a share of the rows of the embedding; the group sums what they find. */
 #include "model/operator.h"
@@ -48,7 +47,7 @@ static void embedding(struct operators *ops, struct tensor in)
     }
     if (shape->embedding_size != shape->hidden)
         keep_outer(ops, "transform input", own * shape->embedding_size, cut->value);
-    ops->base.backward = own * cut->hidden * cut->value; /* the gradient of the result */
+    ops->base = own * cut->hidden * cut->value; /* the gradient of the result */
 }
 
 const struct part_kind part_embedding = {PART_EMBEDDING, NULL, embedding};

@@ -63,6 +63,7 @@ static void experts(struct operators *ops, struct tensor in)
     const struct cut *cut = ops->cut;
     unsigned within = ops->within;
 
+    ops->half = HALF_ATTENTION;      /* CUDA graphs may record the router, but not the rows that follow it */
     router(ops, in);
     ops->half = HALF_MLP;
     mlp(ops, rows(ops),

@@ -61,7 +61,7 @@ static void head(struct operators *ops, struct tensor in)
     }
     if (shape->head == HEAD_NONE)
         return;
-    ops->base.backward = own * cut->value; /* the gradient of the input */
+    ops->base = own * cut->value; /* the gradient of the input */
     if (masked)
         transform(ops);
     if (shape->embedding_size != shape->hidden) {

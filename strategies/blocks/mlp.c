@@ -14,7 +14,6 @@ static void mlp(struct operators *ops, struct tensor in)
     bool apart = inputs > 1 && !shape->ways.fused_gate, fuses = shape->ways.fused_kernels;
     struct tensor between;
 
-    ops->half = HALF_MLP;
     product(ops,
             &(struct weight_product){.id = PRODUCT_MLP_UP,
                                      .in = in,

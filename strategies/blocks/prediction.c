@@ -8,7 +8,7 @@
  * The embedding and the output layer are the model's own. The tensor group divides the product by its columns and
  * gathers its results. Under sequence parallelism it also gathers the product's inputs, which are twice as wide, and
  * divides the results again. The backward does the reverse, and gathers the inputs once more. A gather of results is
- * half an all-reduce of them, and counts as one. torch.cat's backward is views. */
+ * half an all-reduce of them; a whole one is counted, which is too much. torch.cat's backward is views. */
 #include "model/operator.h"
 
 static void prediction(struct operators *ops, struct tensor in)

@@ -195,10 +195,10 @@ struct operator {
     bool packs;                  /* it quantizes what is kept of other operators */
     bool again;                  /* recompute: operators or modules runs its forward again in the backward */
     size_t first, nkernels;      /* its kernels, of the layer's */
-    struct workspace peak;       /* B that are held while it runs; of the largest peak of a layer */
+    struct workspace peak;       /* B that this operator alone needs while it runs; a layer's workspace has the largest of these */
     double selective;            /* B more in its backward where selective recomputation computes it again */
     struct sends sends[SENT_COUNT];
-    enum product_id product;     /* of SENT_SUM and SENT_INPUT: whose result or input; NONE: of several */
+    enum product_id product;     /* of SENT_SUM and SENT_INPUT: whose result or input; NONE: several products', or LoRA */
     double delivered;            /* B of rows that SENT_ROWS brings to the GPU, its own included */
     int gathers;                 /* under sequence parallelism: inputs that the backward gathers for gradients of weights */
     bool pieces;                 /* its sum can be made piece by piece of the product */

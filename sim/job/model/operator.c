@@ -14,8 +14,7 @@ void operators_begin(struct operators *ops, const struct cut *cut)
     ops->half = HALF_NEITHER;
     ops->within = 0;
     ops->list.count = ops->kernels.count = ops->weights.count = ops->values.count = ops->block_end = 0;
-    ops->input = ops->unpacked = 0;
-    ops->base = (struct workspace){0};
+    ops->input = ops->unpacked = ops->base = 0;
 }
 
 void operators_release(struct operators *ops)

@@ -1,6 +1,6 @@
-/* operator: a layer as a list of operators, and the words in which strategies/blocks/ writes them. An operator carries all
- * that is asked of it: its kernels, weights, kept tensors, workspaces and exchanges, on one GPU of the tensor-parallel group,
- * for one micro-batch. A total is one loop over the list. */
+/* operator: the words in which strategies/blocks/ writes a layer as a list of operators, on one GPU of the tensor-parallel
+ * group, for one micro-batch. An operator has its kernels, workspace and exchanges (model.h). Weights and kept tensors, which
+ * have orders of their own, are lists of the layer. A total of a layer is one loop over a list. */
 #ifndef DTSIM_OPERATOR_H
 #define DTSIM_OPERATOR_H
 
@@ -26,7 +26,8 @@ struct cut {
     bool fp8_kept;           /* their weights are already in it when the forward begins */
     double saved;            /* bytes per value of the input that such a product keeps for the backward */
     double batch;            /* samples of the micro-batch */
-    double sequence, hidden; /* keys that queries see: of a slice of a sample's tokens, up to its end */
+    double hidden;           /* width of the hidden states */
+    double sequence;         /* keys that queries see: of a slice of a sample's tokens, up to its end */
     double queries;          /* tokens of a sample on this GPU: the sequence, a share under context parallelism, or a slice */
     double slices, before;   /* of a sample's tokens, at least 1; those before this one, whose keys and values are there */
     double ulysses;          /* GPUs that exchange heads for tokens; attention then has that many times the queries and
@@ -59,7 +60,7 @@ struct cut {
     double travelling;       /* rows that it sends over links, as many to each GPU of the group, in the same time */
     double arriving;         /* rows that reach it: `received`, or fewer if a token comes once for several experts */
     struct skew skew;        /* of the rows among the experts */
-    double busiest;          /* rows of the GPU that has most of them / mean; `received`, `arriving` are that GPU's */
+    double busiest;          /* rows of the GPU that has most of them / mean; `received`, `travelling`, `arriving` are that GPU's */
     bool dispatches;         /* several GPUs divide the experts */
     bool gathers_tokens;     /* these gather the tokens of all, instead of sending them */
     bool dispatches_once;    /* tokens are copied for their experts where these are, not before they are sent */
@@ -122,7 +123,7 @@ struct kept_value {
         int tensors;         /* their number; INPUT: the number of linear layers that read it */
     } as, reduced;
     double rows;
-    bool joined;             /* a further one of that name counts as more tensors (AS_IT_IS: more rows) of the first */
+    bool joined;             /* a further one of that order counts as more tensors (AS_IT_IS: more rows) of the first */
     bool loss;
 };
 
@@ -139,7 +140,7 @@ struct operators {
     size_t block_end;        /* the number of operators when the block was complete; 0: it is no block */
     double input;            /* B of the block's input that are part of what is kept */
     double unpacked;         /* B of the largest weight that a product converts; held in both directions */
-    struct workspace base;   /* B that are held beside the largest of all peaks */
+    double base;             /* B that the backward holds beside the largest of all peaks */
 };
 void operators_begin(struct operators *ops, const struct cut *cut);
 void operators_release(struct operators *ops);
@@ -161,10 +162,12 @@ void plain_kernels(struct operators *ops, const char *name, enum phase phase, en
  * operand (ATen/native/cuda/CUDALoops.cuh). `values` are computed and `bytes` read and written by all together. */
 void unvectorized_kernels(struct operators *ops, const char *name, enum phase phase, enum memory_class class,
                           int operations, double values, double bytes);
-/* The kernels of a norm of rows x width values; of a bias of that width, unless the next kernel adds it (`fuses`). */
+/* The kernels of a norm of rows x width values. */
 void norm_kernels(struct operators *ops, const char *name, double rows, double width);
+/* An operator that adds a bias of that width, unless the next kernel adds it (`fuses`), and sums its gradient. */
 void bias(struct operators *ops, const char *name, double rows, double width, bool fuses);
-/* Says that the current operator exchanges so many times in a forward and in a backward (by input). */
+/* Says how often the current operator exchanges in a forward and in PHASE_BACKWARD_INPUT. A second call for the same kind
+ * replaces the first. */
 void sends(struct operators *ops, enum sending what, int forward, int backward, double bytes);
 /* Keeps a tensor; returns its index, or of the one that it joined. */
 int keep(struct operators *ops, struct kept_value value);
@@ -218,9 +221,9 @@ struct weight_product {
     bool plain;              /* it stays in the format of activations, and its input is kept as it is: it is in no block,
                                 or no linear layer of the software's */
     bool adapts;             /* LoRA may adapt it: */
-    enum lora_target target;
-    int times;               /* equal products of one input, whose weights are one tensor; 0: one */
-    int matrices;            /* matrices in that tensor; 0: one */
+    enum lora_target target; /* whose training it follows, also where LoRA does not adapt it; COUNT: of none */
+    int times;               /* equal GEMMs that compute it; 0: one */
+    int matrices;            /* matrices that its one tensor counts as, for Muon; 0: one */
     const double *parts;     /* MATRIX_PARTS rows of it; NULL: it has one part */
     double experts;          /* this many share the rows, and have weights of their own; 0: no experts */
     bool bias;               /* it has one, which bias() adds */
@@ -228,7 +231,7 @@ struct weight_product {
     bool sums;               /* the group sums its result */
     bool pieces;             /* its result can be summed piece by piece */
     unsigned modules;        /* that contain the product */
-    int readers;             /* linear layers that keep the input for themselves; 0: as matrices */
+    int readers;             /* copies of its input that are kept where each linear layer keeps its own; 0: as matrices */
 };
 /* Y = X W^T and its gradients, with casts, the adapter, weights and what is kept. */
 struct tensor product(struct operators *ops, const struct weight_product *product);

@@ -3,6 +3,8 @@
 
 #include <stddef.h>
 
+#include "base/base.h"
+
 #define PART_KIND(name) extern const struct part_kind part_##name;
 #include "strategies/blocks/list.h"
 #undef PART_KIND
@@ -16,8 +18,9 @@ void write_part(struct operators *ops, enum part part, struct tensor in)
 {
     size_t i = 0;
 
-    while (kinds[i]->part != part || (kinds[i]->stands && !kinds[i]->stands(ops->cut)))
+    while (i < COUNT(kinds) && (kinds[i]->part != part || (kinds[i]->stands && !kinds[i]->stands(ops->cut))))
         i++;
+    BUG_IF(i == COUNT(kinds));
     kinds[i]->write(ops, in);
 }
 
@@ -28,7 +31,7 @@ void block(struct operators *ops)
     const struct cut *cut = ops->cut;
     struct tensor in;
 
-    ops->base.backward = cut->own_tokens * cut->hidden * cut->value; /* the gradient along the residual */
+    ops->base = cut->own_tokens * cut->hidden * cut->value; /* the gradient along the residual */
     ops->unpacked = unpacked_weight(cut);
     ops->half = HALF_ATTENTION;
     in = norm(ops, "attention-norm", KEPT_ATTENTION_INPUT);
@@ -41,6 +44,7 @@ void block(struct operators *ops)
     if (!cut->shape->parallel)
         in = norm(ops, "mlp-norm", KEPT_MLP_INPUT);
     ops->within = 1u << (cut->has_experts ? MODULE_EXPERTS : MODULE_MLP);
+    ops->half = HALF_MLP;
     write_part(ops, PART_MLP, in);
     ops->within = 0;
     if (cut->shape->post_norms)

@@ -181,8 +181,7 @@ static struct workspace workspace_of(const struct operators *ops, bool selective
         most.forward = fmax(most.forward, op->peak.forward);
         most.backward = fmax(most.backward, op->peak.backward + (selective ? op->selective : 0));
     }
-    return (struct workspace){ops->base.forward + most.forward + ops->unpacked,
-                              ops->base.backward + most.backward + ops->unpacked};
+    return (struct workspace){most.forward + ops->unpacked, ops->base + most.backward + ops->unpacked};
 }
 
 /* Korthikanti et al. 2022, section 4.1 and table 2, part by part, so that it holds for other shapes. For a GPT with

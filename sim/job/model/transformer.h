@@ -104,7 +104,7 @@ enum norm { NORMS(ENUM_VALUE) };
 enum qk_norm { QK_NORMS(ENUM_VALUE) };
 #define MLPS(X) X(MLP_GELU, "gelu") X(MLP_SWIGLU, "swiglu") X(MLP_SQUARED_RELU, "squared-relu")
 enum mlp { MLPS(ENUM_VALUE) };
-/* How queries and keys are turned to their positions; rotary_traffic says what each takes. */
+/* How queries and keys are turned to their positions; `rotation` in core.c says what each takes. */
 #define ROTARIES(X) \
     X(ROTARY_FUSED, "fused") X(ROTARY_COMPLEX, "complex") X(ROTARY_HALVES, "halves") X(ROTARY_MATRICES, "matrices")
 enum rotary { ROTARIES(ENUM_VALUE) };

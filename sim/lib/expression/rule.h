@@ -17,10 +17,11 @@ enum rule_kind {
 struct rule {
     const char *at;              /* paths, with spaces between them: the message stands at the first that is said, else at the
                                     first, and begins with its name; or with the one of "PATH @ PATHS". A part's own path is
-                                    its mapping */
+                                    its mapping, unless an earlier part has a key of that name */
     enum rule_kind kind;
-    const char *when;            /* it is broken; undecided: it is not */
-    const char *text;            /* the message; a line before it says in words what must hold. NULL for YIELDS */
+    const char *when;            /* the rule is broken where this is true; where it is undecided, it is not */
+    const char *text;            /* the message; a line before it says in words what must hold. NULL for YIELDS and where
+                                    `fault` writes it */
     /* What no condition can say, asked where `when` holds: the message, in the arena; NULL: nothing is wrong. Or NULL. */
     const char *(*fault)(struct arena *arena, const void *subject);
 };

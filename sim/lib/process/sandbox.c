@@ -61,10 +61,11 @@ static void begin(void *context)
         setrlimit(RLIMIT_NOFILE, &(struct rlimit){DESCRIPTORS, DESCRIPTORS}))
         fail("limits");
     signal(SIGPIPE, SIG_DFL);
+    sigprocmask(SIG_SETMASK, &(sigset_t){0}, NULL);
     snprintf(path, sizeof path, "%s/bin/%s", held->sandbox->folder, held->words[0]);
     if (chdir(held->sandbox->folder) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
         fail("the private folder");
-    if (!held->sandbox->trust && sandbox_landlock(held->sandbox))
+    if (sandbox_holds(held->sandbox) && sandbox_landlock(held->sandbox))
         fail("Landlock");
     int listener = sandbox_seccomp();
 
@@ -88,7 +89,7 @@ static bool peek(pid_t pid, uint64_t at, void *text, size_t size)
     return got > 0;
 }
 
-/* Whether a program may be started: those of the private folder alone. What else was asked is kept. */
+/* Whether a program may be started: those of the private folder's `bin` alone. The name of any other is kept. */
 static bool may_start(struct held *held, const struct seccomp_notif *asked)
 {
     char path[1024] = "", name[1024] = "", own[sizeof held->sandbox->folder + 8];
@@ -108,6 +109,17 @@ static bool may_start(struct held *held, const struct seccomp_notif *asked)
     return false;
 }
 
+/* What a script may write outside of its folder: what is lost, and what it has open. */
+static bool is_device(const char *path)
+{
+    static const char *const names[] = {"/dev/null", "/dev/zero", "/dev/full", "/dev/stdin", "/dev/stdout", "/dev/stderr"};
+    bool device = !strncmp(path, "/dev/fd/", 8) && path[8] && strspn(path + 8, "0123456789") == strlen(path + 8);
+
+    for (size_t i = 0; i < COUNT(names); i++)
+        device |= !strcmp(path, names[i]);
+    return device;
+}
+
 /* Whether a file that is to be made or written is one of the private folder. */
 static bool is_private(const struct held *held, const struct seccomp_notif *asked)
 {
@@ -117,12 +129,12 @@ static bool is_private(const struct held *held, const struct seccomp_notif *aske
     ssize_t length;
 
     if (!peek((pid_t)asked->pid, asked->data.args[1], path, sizeof path - 1))
-        return true;                 /* the kernel decides */
+        return false;
     snprintf(link, sizeof link, "/proc/%d/cwd", (int)asked->pid);
     length = *path == '/' ? 0 : readlink(link, cwd, sizeof cwd - 1);
     snprintf(whole, sizeof whole, "%s%s%s", cwd, length > 0 ? "/" : "", path);
     if (strncmp(whole, folder, strlen(folder)) || whole[strlen(folder)] != '/' || strchr(whole + strlen(folder) + 1, '/'))
-        return !strncmp(whole, "/dev/", 5);
+        return is_device(whole);
     return lstat(whole, &status) || S_ISREG(status.st_mode);
 }
 
@@ -138,7 +150,7 @@ static bool give_nothing(const struct held *held, const struct seccomp_notif *as
     return rc >= 0;
 }
 
-/* One fork, start of a program, or file that is made. */
+/* One fork, start of a program, or file that is opened to be written. */
 static void decide(struct held *held)
 {
     struct seccomp_notif asked = {0};
@@ -148,8 +160,13 @@ static void decide(struct held *held)
         return;                      /* it was killed meanwhile */
     reply.id = asked.id;
     if (asked.data.nr == SYS_openat) {
-        if (is_private(held, &asked) || !give_nothing(held, &asked))
-            ioctl(held->listener, SECCOMP_IOCTL_NOTIF_SEND, &reply);
+        bool own = is_private(held, &asked);
+
+        if (!own && give_nothing(held, &asked))
+            return;
+        if (!own)                    /* before Linux 5.14 */
+            reply = (struct seccomp_notif_resp){.id = asked.id, .error = -EACCES};
+        ioctl(held->listener, SECCOMP_IOCTL_NOTIF_SEND, &reply);
         return;
     }
     if (asked.data.nr == SYS_execve ? !may_start(held, &asked) : ++held->forks > SANDBOX_FORKS)
@@ -263,7 +280,7 @@ static char *words_of(int file)
     return text;
 }
 
-/* Ends all processes of the child's group, which none can leave, and takes their ends. */
+/* Ends all processes of the child's group, which none can leave, and waits for them. */
 static void end(struct held *held)
 {
     pid_t group = held->child.pid;
@@ -292,10 +309,16 @@ static int listen_to(struct held *held, int process)
                (int)syscall(SYS_pidfd_getfd, process, theirs, 0) : -1;
 }
 
+/* Ctrl-C and SIGTERM wait until nothing of it is left. */
 static int run_held(struct held *held, struct error *err)
 {
     int before = 0, process, rc = 0;
+    sigset_t signals, blocked;
 
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    sigprocmask(SIG_BLOCK, &signals, &blocked);
     prctl(PR_GET_CHILD_SUBREAPER, &before, 0, 0, 0);
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     if (child_start(&held->child, begin, held, held->words[0], err)) {
@@ -316,6 +339,7 @@ static int run_held(struct held *held, struct error *err)
         close(process);
     }
     prctl(PR_SET_CHILD_SUBREAPER, before, 0, 0, 0);
+    sigprocmask(SIG_SETMASK, &blocked, NULL);
     return rc;
 }
 
@@ -326,7 +350,7 @@ int sandbox_start(const struct sandbox *sandbox, const char *const *words, const
     int rc;
 
     *run = (struct sandbox_run){.said = xcalloc(1, SANDBOX_BYTES + 1)};
-    if (!sandbox->trust && !sandbox_abi())
+    if (!sandbox->trust && !sandbox_holds(sandbox))
         return error_add(err, EXIT_INPUT, (struct loc){0}, "this kernel has no Landlock, which holds scripts so that they cannot "
                          "read or write your files; --trust runs a script that you trust without it");
     if (pipe2(held.says, O_CLOEXEC) || pipe2(held.hears, O_CLOEXEC | O_NONBLOCK) || pipe2(held.ready, O_CLOEXEC))

@@ -1,9 +1,11 @@
-/* sandbox: runs a program of others, which may do anything, in a child that can do nothing: it reads some folders, writes one
- * private folder, starts the programs that are named there, and says lines to this process.
+/* sandbox: runs a program of others, which may try anything, in a child that can read some folders, write one private folder,
+ * start the programs that are named there, and say lines to this process.
  *
  *   seccomp    a list of system calls; none makes a connection, sends a signal, leaves the process group, changes a file's
- *              rights or the machine. Each fork and each start of a program is asked of this process.
- *   Landlock   reading and writing of files by their folders; of version 6 on no signals and no abstract sockets either
+ *              rights or the machine. This process is asked about each fork, each start of a program, and each file that is
+ *              opened to be written.
+ *   Landlock   reading and writing of files by their folders; from version 4 on no TCP, from version 6 on no signals and no
+ *              abstract sockets either
  *   limits     SANDBOX_SECONDS, SANDBOX_BYTES of lines and of each file, SANDBOX_MEMORY a process, SANDBOX_FORKS; then all
  *              processes are killed */
 #ifndef DTSIM_SANDBOX_H
@@ -22,10 +24,10 @@ enum {
 };
 
 struct sandbox {
-    char folder[256];                /* the private folder; it is TMPDIR and the working folder */
+    char folder[256];                /* the private folder, where the program works; the caller says so in TMPDIR and PATH */
     const char *const *read;         /* folders and files that it may read, up to NULL; /usr always */
-    bool trust;                      /* without Landlock */
-    int abi;                         /* the version of Landlock to use at most; 0: the kernel's */
+    bool trust;                      /* also where there is no Landlock */
+    int abi;                         /* the version of Landlock to use at most; 0: the kernel's, -1: none */
     /* Writes the answer to a line. */
     void (*answer)(void *context, const char *line, FILE *out);
     void *context;
@@ -40,6 +42,8 @@ struct sandbox_run {
 
 /* The version of Landlock that the kernel has; 0: none. */
 int sandbox_abi(void);
+/* Whether Landlock will hold the program. */
+bool sandbox_holds(const struct sandbox *sandbox);
 /* Makes the private folder, with links to those programs of /usr/bin that there are (names between spaces) in its folder
  * bin. sandbox_close removes it with all that is in it. */
 int sandbox_open(struct sandbox *sandbox, const char *programs, struct error *err);
@@ -48,7 +52,8 @@ void sandbox_close(struct sandbox *sandbox);
 int sandbox_put(const struct sandbox *sandbox, const char *name, const char *text, size_t length, struct error *err);
 /* Reads a file of the private folder, which the child may have made; NULL: there is none that can be read. Free it. */
 char *sandbox_get(const struct sandbox *sandbox, const char *name, size_t *length);
-/* Runs a program of the private folder's bin. No process of it is left afterwards. */
+/* Runs a program of the private folder's bin. No process of it is left afterwards, unless this process is killed
+ * meanwhile. */
 int sandbox_start(const struct sandbox *sandbox, const char *const *words, const char *const *environment,
                   struct sandbox_run *run, struct error *err);
 void sandbox_run_release(struct sandbox_run *run);

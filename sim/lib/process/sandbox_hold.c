@@ -33,6 +33,11 @@ int sandbox_abi(void)
     return abi > 0 ? (int)abi : 0;
 }
 
+bool sandbox_holds(const struct sandbox *sandbox)
+{
+    return sandbox->abi >= 0 && sandbox_abi() > 0;
+}
+
 /* A path that is not there needs no rule. */
 static int allow(int rules, const char *path, uint64_t rights, uint64_t handled)
 {
@@ -72,7 +77,7 @@ int sandbox_landlock(const struct sandbox *sandbox)
 /* System calls of shells and of programs that make text of text. */
 static const int allowed[] = {
 #ifdef __x86_64__
-    SYS_access, SYS_alarm, SYS_arch_prctl, SYS_dup2, SYS_getdents, SYS_getpgrp, SYS_lstat, SYS_open, SYS_creat, SYS_pipe,
+    SYS_access, SYS_alarm, SYS_arch_prctl, SYS_dup2, SYS_getdents, SYS_getpgrp, SYS_lstat, SYS_pipe,
     SYS_poll, SYS_readlink, SYS_rename, SYS_select, SYS_stat, SYS_time, SYS_unlink,
 #endif
     SYS_brk, SYS_chdir, SYS_clock_getres, SYS_clock_gettime, SYS_clock_nanosleep, SYS_close, SYS_close_range,
@@ -87,7 +92,7 @@ static const int allowed[] = {
     SYS_sigaltstack, SYS_splice, SYS_statfs, SYS_statx, SYS_sysinfo, SYS_times, SYS_umask, SYS_uname, SYS_unlinkat,
     SYS_wait4, SYS_waitid, SYS_write, SYS_writev,
 };
-/* Those that this process is asked. */
+/* Those that dtsim is asked about. */
 static const int asked[] = {
 #ifdef __x86_64__
     SYS_fork, SYS_vfork,
@@ -146,7 +151,7 @@ int sandbox_seccomp(void)
     load(&program, offsetof(struct seccomp_data, nr));       /* a call of x32 is none of the list */
     on_bits(&program, SYS_clone, 0, CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |
             CLONE_NEWPID | CLONE_NEWNET | CLONE_PARENT | CLONE_UNTRACED, NO);
-    on_bits(&program, SYS_openat, 4, O_CREAT, SECCOMP_RET_USER_NOTIF);
+    on_bits(&program, SYS_openat, 4, O_ACCMODE | O_CREAT | O_TRUNC, SECCOMP_RET_USER_NOTIF);
     on(&program, SYS_openat, SECCOMP_RET_ALLOW);
     on_bits(&program, SYS_prlimit64, 4, ~0U, NO);            /* it sets a limit, which root may raise */
     on_bits(&program, SYS_prlimit64, 5, ~0U, NO);

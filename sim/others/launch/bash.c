@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <pwd.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -273,13 +274,23 @@ static void link_files(const struct bash_reader *reader, const char *folder)
         closedir(opened);
 }
 
+/* Whether `home` is the folder, or lies in it. Both may lead through links; `folder` has none. */
+static bool lies_in(const char *home, const char *folder)
+{
+    char *real = home ? realpath(home, NULL) : NULL;
+    size_t length = strlen(folder);
+    bool lies = real && !strncmp(real, folder, length) && (!real[length] || real[length] == '/');
+
+    free(real);
+    return lies;
+}
+
 /* Whether a folder holds all that a person has: then the script alone is read, not what is beside it. */
 static bool is_home(const char *folder)
 {
-    const char *home = getenv("HOME");
-    size_t length = strlen(folder);
+    const struct passwd *person = getpwuid(getuid());
 
-    return !strcmp(folder, "/") || (home && !strncmp(home, folder, length) && (!home[length] || home[length] == '/'));
+    return !strcmp(folder, "/") || lies_in(getenv("HOME"), folder) || lies_in(person ? person->pw_dir : NULL, folder);
 }
 
 /* A script that is no file, or whose lines end as Windows has it, is run as a copy. */
