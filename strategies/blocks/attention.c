@@ -3,8 +3,8 @@
  *         ├─ k ─┼─ core ── projection ── out
  *         └─ v ─┘
  *
- * One product computes Q, K and V, and its backward needs their gradients concatenated. Or there are three products,
- * and the gradients of their common input are added. The tensor group divides the heads. */
+ * One product computes Q, K and V, and its backward needs their gradients concatenated. Or there are three products, and the
+ * gradients of their common input are added. The tensor group divides the heads. */
 #include "model/operator.h"
 
 static void one_product(struct operators *ops, struct tensor in)
@@ -14,16 +14,9 @@ static void one_product(struct operators *ops, struct tensor in)
     const double parts[MATRIX_PARTS] = {cut->query, cut->gathers_qkv ? key : cut->key,
                                         cut->gathers_qkv ? qkv - cut->query - key : cut->values};
 
-    product(ops, &(struct weight_product){.id = PRODUCT_QKV,
-                                          .in = in,
-                                          .out = qkv,
-                                          .split = SPLIT_COLUMNS,
-                                          .place = PLACE_BLOCK,
-                                          .adapts = true,
-                                          .target = LORA_QKV,
-                                          .parts = parts,
-                                          .bias = cut->shape->qkv_bias,
-                                          .whole_input = true});
+    product(ops, &(struct weight_product){.id = PRODUCT_QKV, .in = in, .out = qkv, .split = SPLIT_COLUMNS, .place = PLACE_BLOCK,
+                                   .adapts = true, .target = LORA_QKV, .parts = parts, .bias = cut->shape->qkv_bias,
+                                   .whole_input = true});
     operator_begin(ops, "qkv-concatenate", 0);
     memory_kernel(ops, "qkv-concatenate", PHASE_BACKWARD_INPUT, CLASS_COPY, 2 * cut->tokens * qkv * cut->value);
 }
@@ -35,14 +28,9 @@ static void three_products(struct operators *ops, struct tensor in)
     const double widths[] = {cut->query, cut->key, cut->values};
 
     for (int i = 0; i < 3; i++)
-        product(ops, &(struct weight_product){.id = products[i],
-                                              .in = in,
-                                              .out = widths[i],
-                                              .split = SPLIT_COLUMNS,
-                                              .place = PLACE_BLOCK,
-                                              .target = LORA_QKV,
-                                              .bias = cut->shape->qkv_bias,
-                                              .whole_input = i == 0});
+        product(ops, &(struct weight_product){.id = products[i], .in = in, .out = widths[i], .split = SPLIT_COLUMNS,
+                                       .place = PLACE_BLOCK, .target = LORA_QKV, .bias = cut->shape->qkv_bias,
+                                       .whole_input = i == 0});
     adapter(ops, LORA_QKV);
     operator_begin(ops, "qkv-sum", 0);
     plain_kernels(ops, "qkv-sum", PHASE_BACKWARD_INPUT, CLASS_OTHER, 2, 6 * cut->tokens * cut->hidden * cut->value);

@@ -10,12 +10,11 @@ static void dropout(struct operators *ops, double elements)
 
     operator_begin(ops, "dropout", 0);
     memory_kernel(ops, "dropout", PHASE_FORWARD, CLASS_DROPOUT_RESIDUAL_FORWARD, elements * (2 * cut->value + 1));
-    memory_kernel(ops, "dropout", PHASE_BACKWARD_WEIGHT, CLASS_DROPOUT_RESIDUAL_BACKWARD,
-                  elements * (2 * cut->value + 1));
+    memory_kernel(ops, "dropout", PHASE_BACKWARD_WEIGHT, CLASS_DROPOUT_RESIDUAL_BACKWARD, elements * (2 * cut->value + 1));
 }
 
-/* Korthikanti et al. 2022, section 4.3: the mask of the dropout is kept. Token numbers are not counted. A norm and a
- * product keep their inputs. */
+/* Korthikanti et al. 2022, section 4.3: the mask of the dropout is kept. Token numbers are not counted. A norm and a product
+ * keep their inputs. */
 static void embedding(struct operators *ops, struct tensor in)
 {
     const struct cut *cut = ops->cut;
@@ -47,7 +46,7 @@ static void embedding(struct operators *ops, struct tensor in)
     }
     if (shape->embedding_size != shape->hidden)
         keep_outer(ops, "transform input", own * shape->embedding_size, cut->value);
-    ops->base = own * cut->hidden * cut->value; /* the gradient of the result */
+    ops->base = own * cut->hidden * cut->value;     /* the gradient of the result */
 }
 
 const struct part_kind part_embedding = {PART_EMBEDDING, NULL, embedding};

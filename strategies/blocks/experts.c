@@ -12,7 +12,7 @@ struct expert_mlp {
     enum place place;
     enum kept_order order;
     double experts, ffn;
-    bool exchanges; /* the tensor group gathers its inputs and sums its results */
+    bool exchanges;          /* the tensor group gathers its inputs and sums its results */
 };
 
 static void mlp(struct operators *ops, struct tensor in, const struct expert_mlp *kind)
@@ -22,31 +22,18 @@ static void mlp(struct operators *ops, struct tensor in, const struct expert_mlp
     double inputs = shape->mlp == MLP_SWIGLU ? 2 : 1, rows = in.rows;
     int products = inputs > 1 && !shape->ways.fused_gate ? 2 : 1;
 
-    product(ops, &(struct weight_product){.id = kind->up,
-                                          .in = in,
-                                          .out = inputs * kind->ffn,
-                                          .split = SPLIT_COLUMNS,
-                                          .place = kind->place,
-                                          .times = products,
-                                          .matrices = products,
-                                          .readers = 1,
-                                          .experts = kind->experts,
-                                          .bias = shape->bias,
-                                          .target = LORA_MLP_UP,
-                                          .whole_input = kind->exchanges});
+    product(ops, &(struct weight_product){.id = kind->up, .in = in, .out = inputs * kind->ffn, .split = SPLIT_COLUMNS,
+                                   .place = kind->place, .times = products, .matrices = products, .readers = 1,
+                                   .experts = kind->experts, .bias = shape->bias, .target = LORA_MLP_UP,
+                                   .whole_input = kind->exchanges});
     if (products > 1)
         gate_sum(ops, rows);
     if (shape->bias)
         bias(ops, "expert-up-bias", rows, inputs * kind->ffn, false);
-    product(ops, &(struct weight_product){.id = kind->down,
-                                          .in = activation(ops, rows, kind->ffn, kind->order),
-                                          .out = cut->hidden,
-                                          .split = SPLIT_ROWS,
-                                          .place = kind->place,
-                                          .experts = kind->experts,
-                                          .bias = shape->bias,
-                                          .target = LORA_MLP_DOWN,
-                                          .sums = kind->exchanges});
+    product(ops, &(struct weight_product){.id = kind->down, .in = activation(ops, rows, kind->ffn, kind->order),
+                                   .out = cut->hidden, .split = SPLIT_ROWS, .place = kind->place,
+                                   .experts = kind->experts, .bias = shape->bias, .target = LORA_MLP_DOWN,
+                                   .sums = kind->exchanges});
     if (shape->bias && kind->experts > 0 && !shape->ways.fused_clamp)
         weighted_biases(ops, kind->experts, rows);
     else if (shape->bias)
@@ -66,20 +53,15 @@ static void experts(struct operators *ops, struct tensor in)
     ops->half = HALF_ATTENTION;      /* CUDA graphs may record the router, but not the rows that follow it */
     router(ops, in);
     ops->half = HALF_MLP;
-    mlp(ops, rows(ops),
-        &(struct expert_mlp){PRODUCT_EXPERT_UP, PRODUCT_EXPERT_DOWN, PLACE_EXPERTS, KEPT_MLP, cut->experts,
-                             cut->expert_ffn, false});
+    mlp(ops, rows(ops), &(struct expert_mlp){PRODUCT_EXPERT_UP, PRODUCT_EXPERT_DOWN, PLACE_EXPERTS, KEPT_MLP, cut->experts,
+                                             cut->expert_ffn, false});
     if (cut->shape->shared_gate)
-        keep(ops, (struct kept_value){.name = "shared result",
-                                      .order = KEPT_SHARED_RESULT,
-                                      .kind = KEPT_VALUES,
-                                      .rows = cut->own_tokens,
-                                      .as = {cut->hidden, cut->value, 1}});
+        keep(ops, (struct kept_value){.name = "shared result", .order = KEPT_SHARED_RESULT, .kind = KEPT_VALUES,
+                                 .rows = cut->own_tokens, .as = {cut->hidden, cut->value, 1}});
     ops->within |= 1u << MODULE_SHARED;
     if (cut->shared_ffn > 0)
-        mlp(ops, in,
-            &(struct expert_mlp){PRODUCT_SHARED_UP, PRODUCT_SHARED_DOWN, PLACE_MLP, KEPT_SHARED, 0, cut->shared_ffn,
-                                 cut->sends_own_rows});
+        mlp(ops, in, &(struct expert_mlp){PRODUCT_SHARED_UP, PRODUCT_SHARED_DOWN, PLACE_MLP, KEPT_SHARED, 0, cut->shared_ffn,
+                                          cut->sends_own_rows});
     if (cut->shape->shared_gate)
         shared_gate(ops);
     ops->within = within;

@@ -1,9 +1,9 @@
 /*
  *     hidden ─[─ norm]─[─ transform]─[─ product to the embedding's width]── logits ── loss
  *
- * Each GPU of the tensor group computes the logits of a share of the vocabulary. BERT's transform is a product, GELU
- * and norm, which are not split. A module of multi-token prediction computes the same with the same weights, and has
- * its own norm. */
+ * Each GPU of the tensor group computes the logits of a share of the vocabulary. BERT's transform is a product, GELU and
+ * norm, which are not split. A module of multi-token prediction computes the same with the same weights, and has its own
+ * norm. */
 #include "model/operator.h"
 
 static void transform(struct operators *ops)
@@ -12,23 +12,23 @@ static void transform(struct operators *ops)
     double own = cut->own_tokens * cut->hidden, values = own * cut->value;
 
     outer_product(ops, "transform", PRODUCT_TRANSFORM, cut->own_tokens, cut->hidden, cut->hidden);
-    vector(ops, PLACE_FIRST, cut->hidden); /* Megatron-LM's BertLMHead: PyTorch's linear layer */
+    vector(ops, PLACE_FIRST, cut->hidden);       /* Megatron-LM's BertLMHead: PyTorch's linear layer */
     operator_begin(ops, "gelu", 0);
     memory_kernel(ops, "gelu", PHASE_FORWARD, CLASS_GELU_FORWARD, 2 * values);
     memory_kernel(ops, "gelu", PHASE_BACKWARD_INPUT, CLASS_GELU_BACKWARD, 3 * values);
     outer_norm(ops, "transform-norm", PLACE_FIRST);
-    vector(ops, PLACE_FIRST, cut->vocabulary); /* the output layer's bias */
+    vector(ops, PLACE_FIRST, cut->vocabulary);   /* the output layer's bias */
     keep_outer(ops, "transform inputs", 3 * own, cut->value);
 }
 
-/* The columns of padding in the vocabulary take time, but they do not count as FLOPs that training needs. A tied weight
- * has no elements of its own. */
+/* The columns of padding in the vocabulary take time, but they do not count as FLOPs that training needs. A tied weight has
+ * no elements of its own. */
 static void logits(struct operators *ops)
 {
     const struct cut *cut = ops->cut;
     const struct transformer *shape = cut->shape;
     double own = shape->tied ? 0 : cut->vocabulary;
-    struct operator* op = operator_begin(ops, "logits", 0);
+    struct operator *op = operator_begin(ops, "logits", 0);
 
     op->product = cut->lora ? PRODUCT_NONE : PRODUCT_LOGITS;
     op->gathers = !cut->lora && cut->tensor > 1;
@@ -37,16 +37,14 @@ static void logits(struct operators *ops)
         ops->kernels.items[i].flop *= shape->vocabulary / (cut->tensor * cut->columns);
     if (cut->tensor > 1)
         sends(ops, SENT_INPUT, 0, 1, cut->tokens * cut->hidden * cut->value);
-    parameter(ops, (struct weights){.place = PLACE_FIRST,
-                                    .elements = own * shape->embedding_size,
-                                    .rows = own,
+    parameter(ops, (struct weights){.place = PLACE_FIRST, .elements = own * shape->embedding_size, .rows = own,
                                     .linear = {LINEAR_OUTPUT, cut->vocabulary, shape->embedding_size}});
     if (!cut->lora)
         keep_outer(ops, "logits input", cut->input_tokens * shape->embedding_size, cut->value);
 }
 
-/* Korthikanti et al. 2022, section 4.3: 2 s b h bytes for the norm's input, 2 s b h for the output layer's input, 4 s b
- * v/t for the logits in fp32. BERT's transform keeps three more inputs. */
+/* Korthikanti et al. 2022, section 4.3: 2 s b h bytes for the norm's input, 2 s b h for the output layer's input, 4 s b v/t
+ * for the logits in fp32. BERT's transform keeps three more inputs. */
 static void head(struct operators *ops, struct tensor in)
 {
     const struct cut *cut = ops->cut;
@@ -61,7 +59,7 @@ static void head(struct operators *ops, struct tensor in)
     }
     if (shape->head == HEAD_NONE)
         return;
-    ops->base = own * cut->value; /* the gradient of the input */
+    ops->base = own * cut->value;       /* the gradient of the input */
     if (masked)
         transform(ops);
     if (shape->embedding_size != shape->hidden) {

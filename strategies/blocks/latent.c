@@ -4,38 +4,30 @@
  *         │                               ├─ core ── projection ── out
  *         └─ kv-down ── norm ── kv-up ────┘
  *
- * Queries are computed from one narrow latent vector, or from the input; keys and values from another one. Every GPU of
- * the tensor group computes the whole latent vectors, for all tokens; what widens them is split by heads. */
+ * Queries are computed from one narrow latent vector, or from the input; keys and values from another one. Every GPU of the
+ * tensor group computes the whole latent vectors, for all tokens; what widens them is split by heads. */
 #include "model/operator.h"
 
 static const unsigned latent_modules = 1u << MODULE_NORMS | 1u << MODULE_LATENT;
 
 /* The latent vector of that rank, and `more` columns beside it, which have no norm. */
-static struct tensor compressed(struct operators *ops, struct tensor in, enum product_id down, const char *norm,
-                              double rank, double more)
+static struct tensor compressed(struct operators *ops, struct tensor in, enum product_id down, const char *norm, double rank,
+                              double more)
 {
     const struct cut *cut = ops->cut;
 
-    product(ops, &(struct weight_product){
-                     .id = down, .in = in, .out = rank + more, .place = PLACE_BLOCK, .target = LORA_QKV});
+    product(ops, &(struct weight_product){.id = down, .in = in, .out = rank + more, .place = PLACE_BLOCK, .target = LORA_QKV});
     operator_begin(ops, norm, latent_modules);
-    vector(ops, PLACE_BLOCK, rank);
-    memory_kernel(ops, norm, PHASE_FORWARD, CLASS_RMSNORM_FORWARD, 2 * cut->tokens * rank * cut->value);
-    memory_kernel(ops, norm, PHASE_BACKWARD_INPUT, CLASS_RMSNORM_BACKWARD, 3 * cut->tokens * rank * cut->value);
+    norm_kernels(ops, norm, cut->tokens, rank);
+    norm_weights(ops, PLACE_BLOCK, rank);
     return (struct tensor){cut->tokens, rank, -1, latent_modules};
 }
 
 static void widen(struct operators *ops, struct tensor in, enum product_id up, double out)
 {
     in.modules |= latent_modules;
-    product(ops, &(struct weight_product){.id = up,
-                                          .in = in,
-                                          .out = out,
-                                          .split = SPLIT_COLUMNS,
-                                          .place = PLACE_BLOCK,
-                                          .target = LORA_QKV,
-                                          .whole_input = up == PRODUCT_Q_UP,
-                                          .modules = 1u << MODULE_LATENT});
+    product(ops, &(struct weight_product){.id = up, .in = in, .out = out, .split = SPLIT_COLUMNS, .place = PLACE_BLOCK,
+                                   .target = LORA_QKV, .whole_input = up == PRODUCT_Q_UP, .modules = 1u << MODULE_LATENT});
 }
 
 static bool stands(const struct cut *cut)
@@ -54,13 +46,11 @@ static void latent(struct operators *ops, struct tensor in)
           cut->query);
     widen(ops, compressed(ops, in, PRODUCT_KV_DOWN, "kv-norm", shape->kv_rank, shape->rope_head_size), PRODUCT_KV_UP,
           cut->heads * (shape->head_size + shape->value_head_size));
-    keep(ops, (struct kept_value){.name = "latent",
-                                  .order = KEPT_LATENT,
-                                  .kind = KEPT_VALUES,
-                                  .rows = cut->tokens,
-                                  .as = {ranks, cut->value, 2},
-                                  .reduced_by = latent_modules,
-                                  .reduced = {ranks, cut->value, 1}});
+    keep(ops, (struct kept_value){.name = "latent", .order = KEPT_LATENT, .kind = KEPT_VALUES, .rows = cut->tokens,
+                             .as = {ranks, cut->value, 2}, .reduced_by = latent_modules, .reduced = {ranks, cut->value, 1}});
+    if (norm_copies(cut))
+        keep(ops, (struct kept_value){.name = "latent in fp32", .order = KEPT_LATENT, .kind = KEPT_VALUES,
+                                      .modules = latent_modules, .rows = cut->tokens, .as = {ranks, 4, 1}});
     project(ops, core(ops), false);
 }
 

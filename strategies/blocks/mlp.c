@@ -14,32 +14,17 @@ static void mlp(struct operators *ops, struct tensor in)
     bool apart = inputs > 1 && !shape->ways.fused_gate, fuses = shape->ways.fused_kernels;
     struct tensor between;
 
-    product(ops,
-            &(struct weight_product){.id = PRODUCT_MLP_UP,
-                                     .in = in,
-                                     .out = up,
-                                     .split = SPLIT_COLUMNS,
-                                     .place = PLACE_MLP,
-                                     .adapts = true,
-                                     .target = LORA_MLP_UP,
-                                     .matrices = apart ? 2 : 1,
-                                     .bias = shape->bias,
-                                     .whole_input = true,
-                                     /* recomputation that tells products apart knows the gate's as one of its own */
-                                     .times = apart || cut->recompute == RECOMPUTE_OPERATORS ? (int)inputs : 1});
+    product(ops, &(struct weight_product){
+        .id = PRODUCT_MLP_UP, .in = in, .out = up, .split = SPLIT_COLUMNS, .place = PLACE_MLP, .adapts = true,
+        .target = LORA_MLP_UP, .matrices = apart ? 2 : 1, .bias = shape->bias, .whole_input = true,
+        /* recomputation that tells products apart knows the gate's as one of its own */
+        .times = apart || cut->recompute == RECOMPUTE_OPERATORS ? (int)inputs : 1});
     if (apart)
         gate_sum(ops, cut->tokens);
     between = activation(ops, cut->tokens, cut->ffn, KEPT_MLP);
-    product(ops, &(struct weight_product){.id = PRODUCT_MLP_DOWN,
-                                          .in = between,
-                                          .out = cut->hidden,
-                                          .split = SPLIT_ROWS,
-                                          .place = PLACE_MLP,
-                                          .adapts = true,
-                                          .target = LORA_MLP_DOWN,
-                                          .bias = shape->bias,
-                                          .sums = true,
-                                          .pieces = true});
+    product(ops, &(struct weight_product){.id = PRODUCT_MLP_DOWN, .in = between, .out = cut->hidden, .split = SPLIT_ROWS,
+                                   .place = PLACE_MLP, .adapts = true, .target = LORA_MLP_DOWN, .bias = shape->bias,
+                                   .sums = true, .pieces = true});
     if (!shape->bias)
         return;
     bias(ops, "mlp-up-bias", cut->tokens, up, fuses);

@@ -5,10 +5,10 @@
  *                                       ├─ side by side ── product ── block ── norm ── out
  *     hidden ────────────────── norm ───┘
  *
- * The embedding and the output layer are the model's own. The tensor group divides the product by its columns and
- * gathers its results. Under sequence parallelism it also gathers the product's inputs, which are twice as wide, and
- * divides the results again. The backward does the reverse, and gathers the inputs once more. A gather of results is
- * half an all-reduce of them; a whole one is counted, which is too much. torch.cat's backward is views. */
+ * The embedding and the output layer are the model's own. The tensor group divides the product by its columns and gathers
+ * its results. Under sequence parallelism it also gathers the product's inputs, which are twice as wide, and divides the
+ * results again. The backward does the reverse, and gathers the inputs once more. A gather of results is half an all-reduce
+ * of them; a whole one is counted, which is too much. torch.cat's backward is views. */
 #include "model/operator.h"
 
 static void prediction(struct operators *ops, struct tensor in)
@@ -24,12 +24,9 @@ static void prediction(struct operators *ops, struct tensor in)
     outer_norm(ops, "hidden-norm", PLACE_FIRST);
     operator_begin(ops, "concatenate", 0);
     memory_kernel(ops, "concatenate", PHASE_FORWARD, CLASS_COPY, 4 * own * cut->value);
-    product(ops, &(struct weight_product){.id = PRODUCT_PREDICTION,
-                                          .in = {cut->tokens, 2 * cut->hidden, -1, 0},
-                                          .out = cut->hidden / cut->tensor,
-                                          .split = SPLIT_COLUMNS,
-                                          .place = PLACE_BLOCK,
-                                          .target = LORA_TARGET_COUNT});
+    product(ops, &(struct weight_product){.id = PRODUCT_PREDICTION, .in = {cut->tokens, 2 * cut->hidden, -1, 0},
+                                   .out = cut->hidden / cut->tensor, .split = SPLIT_COLUMNS, .place = PLACE_BLOCK,
+                                   .target = LORA_TARGET_COUNT});
     if (cut->tensor > 1) {
         ops->list.items[ops->current].gathers = cut->lora ? 0 : 2;
         sends(ops, SENT_SUM, shares ? 2 : 1, 0, bytes);

@@ -194,12 +194,8 @@ static double keep_core(struct operators *ops, const struct cut *core)
     const struct cut *cut = ops->cut;
     bool wide = cut->shape->ways.fused_kernels && cut->value < 4 && !softmax_fuses(core);
     bool drops = cut->shape->attention_dropout > 0;
-    struct kept_value value = {.name = "softmax",
-                               .order = KEPT_CORE,
-                               .kind = KEPT_VALUES,
-                               .modules = 1u << MODULE_CORE,
-                               .rows = cut->scores,
-                               .as = {1, wide ? 4 : cut->value, 1}};
+    struct kept_value value = {.name = "softmax", .order = KEPT_CORE, .kind = KEPT_VALUES, .modules = 1u << MODULE_CORE,
+                               .rows = cut->scores, .as = {1, wide ? 4 : cut->value, 1}};
     double bytes = 0;
     size_t first = ops->values.count;
 
@@ -228,10 +224,7 @@ static int keep_inputs(struct operators *ops)
     const struct cut *cut = ops->cut;
     const struct transformer *shape = cut->shape;
     bool apart = cut->fp8 || !shape->ways.flash_attention || projects(cut) || cut->form.activations_bits > 0;
-    struct kept_value value = {.name = "qkv",
-                               .order = KEPT_QKV,
-                               .kind = KEPT_VALUES,
-                               .rows = cut->tokens,
+    struct kept_value value = {.name = "qkv", .order = KEPT_QKV, .kind = KEPT_VALUES, .rows = cut->tokens,
                                .reduced_by = shape->kv_rank > 0 ? 1u << MODULE_LATENT : 0,
                                .reduced = {shape->rope_head_size, cut->value, 1},
                                .as = {cut->query + cut->key + cut->values, cut->value, 1}};
@@ -248,10 +241,8 @@ static int keep_inputs(struct operators *ops)
     if (shape->ways.flash_attention)
         keep(ops, value);
     return !apart ? -1 :
-                    keep(ops, (struct kept_value){.name = "projection input",
-                                                  .order = KEPT_PROJECTION_INPUT,
-                                                  .kind = KEPT_INPUT,
-                                                  .rows = cut->tokens,
+                    keep(ops, (struct kept_value){.name = "projection input", .order = KEPT_PROJECTION_INPUT,
+                                                  .kind = KEPT_INPUT, .rows = cut->tokens,
                                                   .as = {cut->attended, cut->saved, 0}});
 }
 

@@ -55,8 +55,7 @@ void norm_kernels(struct operators *ops, const char *name, double rows, double w
                              elements * (cut->value + 4));
 }
 
-/* Whether a norm in plain PyTorch keeps a copy of its input in fp32. */
-static bool copies_input(const struct cut *cut)
+bool norm_copies(const struct cut *cut)
 {
     return cut->shape->norm == NORM_RMSNORM && !cut->shape->ways.fused_norm;
 }
@@ -64,7 +63,7 @@ static bool copies_input(const struct cut *cut)
 /* Whether a norm that is one kernel keeps its input in fp32, and nobody the input itself. */
 static bool keeps_widened(const struct cut *cut)
 {
-    return cut->shape->ways.widened_norms && cut->value < 4 && !copies_input(cut);
+    return cut->shape->ways.widened_norms && cut->value < 4 && !norm_copies(cut);
 }
 
 void outer_norm(struct operators *ops, const char *name, enum place place)
@@ -80,7 +79,7 @@ void outer_norm(struct operators *ops, const char *name, enum place place)
 static double checkpointed_input(const struct cut *cut)
 {
     bool widened = keeps_widened(cut) && !(cut->recomputed >> MODULE_NORMS & 1);
-    bool copies = (copies_input(cut) && cut->value < 4) || widened || cut->form.activations_bits > 0;
+    bool copies = (norm_copies(cut) && cut->value < 4) || widened || cut->form.activations_bits > 0;
 
     return cut->formula == ACTIVATIONS_RAJBHANDARI || copies ? 0 : cut->own_tokens * cut->hidden * cut->value;
 }
@@ -90,37 +89,26 @@ static double checkpointed_input(const struct cut *cut)
 struct tensor norm(struct operators *ops, const char *name, enum kept_order order)
 {
     const struct cut *cut = ops->cut;
-    struct kept_value input = {.name = "norm input",
-                               .order = KEPT_NORMS,
-                               .kind = KEPT_VALUES,
-                               .reduced_by = 1u << MODULE_NORMS,
-                               .reduced = {cut->hidden, cut->value, 1},
-                               .rows = cut->own_tokens,
-                               .joined = true,
+    struct kept_value input = {.name = "norm input", .order = KEPT_NORMS, .kind = KEPT_VALUES,
+                               .reduced_by = 1u << MODULE_NORMS, .reduced = {cut->hidden, cut->value, 1},
+                               .rows = cut->own_tokens, .joined = true,
                                .as = {cut->hidden, keeps_widened(cut) ? 4 : cut->value, 1}};
     struct tensor output = {cut->tokens, cut->hidden, -1, 1u << MODULE_NORMS};
 
     outer_norm(ops, name, PLACE_BLOCK);
     ops->list.items[ops->current].modules |= 1u << MODULE_NORMS;
     keep(ops, input);
-    input = (struct kept_value){.name = "norm input in fp32",
-                                .order = KEPT_WIDE_NORMS,
-                                .kind = KEPT_VALUES,
-                                .modules = 1u << MODULE_NORMS,
-                                .as = {cut->hidden, 4, 1},
-                                .rows = cut->own_tokens,
+    input = (struct kept_value){.name = "norm input in fp32", .order = KEPT_WIDE_NORMS, .kind = KEPT_VALUES,
+                                .modules = 1u << MODULE_NORMS, .as = {cut->hidden, 4, 1}, .rows = cut->own_tokens,
                                 .joined = true};
-    if (copies_input(cut))
+    if (norm_copies(cut))
         keep(ops, input);
     if (order == KEPT_ATTENTION_INPUT)
         ops->input = checkpointed_input(cut);
     output.kept = keep(ops, (struct kept_value){.name = order == KEPT_ATTENTION_INPUT ? "qkv input" : "up input",
-                                                .order = order,
-                                                .kind = KEPT_INPUT,
-                                                .modules = 1u << MODULE_NORMS,
+                                                .order = order, .kind = KEPT_INPUT, .modules = 1u << MODULE_NORMS,
                                                 .half = order == KEPT_ATTENTION_INPUT ? HALF_ATTENTION : HALF_MLP,
-                                                .as = {cut->hidden, cut->saved, 0},
-                                                .rows = cut->input_tokens});
+                                                .as = {cut->hidden, cut->saved, 0}, .rows = cut->input_tokens});
     return output;
 }
 
@@ -128,16 +116,13 @@ struct tensor norm(struct operators *ops, const char *name, enum kept_order orde
 void post_norm(struct operators *ops, const char *name)
 {
     const struct cut *cut = ops->cut;
-    struct kept_value input = {.name = "post norm input",
-                               .order = KEPT_POST_NORMS,
-                               .kind = KEPT_VALUES,
-                               .rows = cut->own_tokens,
-                               .as = {cut->hidden, keeps_widened(cut) ? 4 : cut->value, 1}};
+    struct kept_value input = {.name = "post norm input", .order = KEPT_POST_NORMS, .kind = KEPT_VALUES,
+                               .rows = cut->own_tokens, .as = {cut->hidden, keeps_widened(cut) ? 4 : cut->value, 1}};
 
     outer_norm(ops, name, PLACE_BLOCK);
     keep(ops, input);
     input.name = "post norm input in fp32", input.as.bytes = 4;
-    if (copies_input(cut))
+    if (norm_copies(cut))
         keep(ops, input);
 }
 
@@ -146,11 +131,8 @@ void qk_norms(struct operators *ops)
 {
     const struct cut *cut = ops->cut;
     const double widths[] = {cut->query, cut->key};
-    struct kept_value input = {.name = "qk norm input",
-                               .order = KEPT_QK_NORMS,
-                               .kind = KEPT_VALUES,
-                               .rows = cut->tokens,
-                               .as = {cut->query + cut->key, cut->value, 1}};
+    struct kept_value input = {.name = "qk norm input", .order = KEPT_QK_NORMS, .kind = KEPT_VALUES,
+                               .rows = cut->tokens, .as = {cut->query + cut->key, cut->value, 1}};
 
     if (!cut->shape->qk_norm)
         return;
@@ -161,7 +143,7 @@ void qk_norms(struct operators *ops)
     }
     keep(ops, input);
     input.name = "qk norm input in fp32", input.as.bytes = 4;
-    if (copies_input(cut))
+    if (norm_copies(cut))
         keep(ops, input);
 }
 
@@ -281,12 +263,8 @@ struct tensor activation(struct operators *ops, double rows, double width, enum 
     bool clamps = gated && cut->shape->swiglu_limit > 0 && !cut->shape->ways.fused_clamp;
     int gelu = cut->shape->ways.fused_gelu || cut->shape->mlp != MLP_GELU ? 1 : 7,
         factors = cut->shape->ways.fused_kernels ? 1 : 2;
-    struct kept_value function = {.name = "function input",
-                                  .order = order,
-                                  .kind = KEPT_FUNCTION,
-                                  .rows = rows,
-                                  .reduced_by = 1u << MODULE_ACTIVATION,
-                                  .reduced = {width, cut->value, 1},
+    struct kept_value function = {.name = "function input", .order = order, .kind = KEPT_FUNCTION, .rows = rows,
+                                  .reduced_by = 1u << MODULE_ACTIVATION, .reduced = {width, cut->value, 1},
                                   .as = {width, cut->value, gated ? 1 : gelu}};
     struct tensor output = {rows, width, -1, 1u << MODULE_ACTIVATION};
 
@@ -297,11 +275,8 @@ struct tensor activation(struct operators *ops, double rows, double width, enum 
     function.name = "gate", function.kind = KEPT_VALUES, function.as.tensors = factors + 2 * clamps;
     if (gated)
         keep(ops, function);
-    output.kept = keep(ops, (struct kept_value){.name = "down input",
-                                                .order = order,
-                                                .kind = KEPT_INPUT,
-                                                .modules = 1u << MODULE_ACTIVATION,
-                                                .as = {width, cut->saved, 0},
+    output.kept = keep(ops, (struct kept_value){.name = "down input", .order = order, .kind = KEPT_INPUT,
+                                                .modules = 1u << MODULE_ACTIVATION, .as = {width, cut->saved, 0},
                                                 .rows = rows});
     return output;
 }
@@ -324,12 +299,8 @@ void residual(struct operators *ops, const char *name)
                       2 * elements * cut->value + mask);
     memory_kernel(ops, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 3 * elements * cut->value);
     if (mask > 0)
-        keep(ops, (struct kept_value){.name = "dropout masks",
-                                      .order = KEPT_MASKS,
-                                      .kind = KEPT_AS_IT_IS,
-                                      .rows = elements,
-                                      .as = {1, 1, 1},
-                                      .joined = true});
+        keep(ops, (struct kept_value){.name = "dropout masks", .order = KEPT_MASKS, .kind = KEPT_AS_IT_IS,
+                                      .rows = elements, .as = {1, 1, 1}, .joined = true});
 }
 
 /* Adds rows of an embedding table to the hidden states. Forward: the first table reads a row per token and writes it,

@@ -73,13 +73,8 @@ void product_kernel(struct operators *ops, struct kernel kernel)
 void plain_kernels(struct operators *ops, const char *name, enum phase phase, enum memory_class class, int operations,
                    double bytes)
 {
-    add_kernel(ops, (struct kernel){.name = name,
-                                    .kind = KERNEL_MEMORY,
-                                    .phase = phase,
-                                    .class = class,
-                                    .dtype = ops->cut->dtype,
-                                    .bytes = bytes / operations,
-                                    .launches = operations});
+    add_kernel(ops, (struct kernel){.name = name, .kind = KERNEL_MEMORY, .phase = phase, .class = class,
+                                    .dtype = ops->cut->dtype, .bytes = bytes / operations, .launches = operations});
 }
 
 void memory_kernel(struct operators *ops, const char *name, enum phase phase, enum memory_class class, double bytes)

@@ -162,6 +162,8 @@ void plain_kernels(struct operators *ops, const char *name, enum phase phase, en
  * operand (ATen/native/cuda/CUDALoops.cuh). `values` are computed and `bytes` read and written by all together. */
 void unvectorized_kernels(struct operators *ops, const char *name, enum phase phase, enum memory_class class,
                           int operations, double values, double bytes);
+/* Whether a norm is one of plain PyTorch, which keeps a copy of its input in fp32. */
+bool norm_copies(const struct cut *cut);
 /* The kernels of a norm of rows x width values. */
 void norm_kernels(struct operators *ops, const char *name, double rows, double width);
 /* An operator that adds a bias of that width, unless the next kernel adds it (`fuses`), and sums its gradient. */

@@ -96,8 +96,7 @@ static void gemms(struct operators *ops, const struct gemm *gemm)
 {
     const struct cut *cut = ops->cut;
     bool transposed = gemm->narrow && gemm->experts == 0;
-    const struct kernel each = {.product = gemm->id,
-                                .dtype = gemm->dtype,
+    const struct kernel each = {.product = gemm->id, .dtype = gemm->dtype,
                                 .kind = gemm->experts > 0 ? KERNEL_GROUPED : KERNEL_MATMUL,
                                 .batch = fmax(1, gemm->experts),
                                 .parts = cut->shape->ways.fused_experts ? 0 : (int)gemm->experts,
@@ -194,8 +193,7 @@ static void product_weights(struct operators *ops, const struct weight_product *
     bool rows = product->split == SPLIT_ROWS;
     struct weights *weight = GROW(&ops->weights);
 
-    *weight = (struct weights){.place = product->place,
-                               .rows = rows ? out : copies * out,
+    *weight = (struct weights){.place = product->place, .rows = rows ? out : copies * out,
                                .matrix = {out / parts, in, .count = copies * parts, .expert = product->experts > 0}};
     weight->elements = weight->rows * (rows ? copies * in : in);
     if (product->parts)
@@ -267,16 +265,9 @@ void project(struct operators *ops, struct tensor in, bool pieces)
 {
     const struct cut *cut = ops->cut;
 
-    product(ops, &(struct weight_product){.id = PRODUCT_PROJECTION,
-                                          .in = in,
-                                          .out = cut->hidden,
-                                          .split = SPLIT_ROWS,
-                                          .place = PLACE_BLOCK,
-                                          .adapts = true,
-                                          .target = LORA_PROJECTION,
-                                          .bias = cut->shape->projection_bias,
-                                          .sums = true,
-                                          .pieces = pieces});
+    product(ops, &(struct weight_product){.id = PRODUCT_PROJECTION, .in = in, .out = cut->hidden, .split = SPLIT_ROWS,
+                                          .place = PLACE_BLOCK, .adapts = true, .target = LORA_PROJECTION,
+                                          .bias = cut->shape->projection_bias, .sums = true, .pieces = pieces});
     if (cut->shape->projection_bias)
         bias(ops, "projection-bias", cut->own_tokens, cut->hidden, cut->shape->ways.fused_kernels);
 }
@@ -319,9 +310,6 @@ void adapter(struct operators *ops, enum lora_target target)
     matrix(ops, PLACE_ADAPTERS, width.in, cut->lora->rank);
     matrix(ops, PLACE_ADAPTERS, cut->lora->rank, width.out);
     keep(ops, (struct kept_value){.name = "adapter",
-                             .order = KEPT_ADAPTERS,
-                             .kind = KEPT_VALUES,
-                             .half = HALF_ATTENTION,
-                             .rows = cut->tokens,
+                             .order = KEPT_ADAPTERS, .kind = KEPT_VALUES, .half = HALF_ATTENTION, .rows = cut->tokens,
                              .as = {cut->lora->rank, cut->value, 1}});
 }

@@ -141,11 +141,8 @@ struct tensor rows(struct operators *ops)
 {
     const struct cut *cut = ops->cut;
     bool operators = rows_by_operators(cut);
-    struct kept_value value = {.name = "expert rows",
-                               .order = KEPT_ROUTED,
-                               .kind = KEPT_VALUES,
-                               .rows = cut->received + !operators * cut->sent,
-                               .as = {cut->hidden, cut->value, 1}};
+    struct kept_value value = {.name = "expert rows", .order = KEPT_ROUTED, .kind = KEPT_VALUES,
+                               .rows = cut->received + !operators * cut->sent, .as = {cut->hidden, cut->value, 1}};
 
     operator_begin(ops, "rows", 0)->peak.backward = (cut->sent + cut->received) * cut->hidden * cut->value;
     row_kernels(ops);
@@ -191,12 +188,8 @@ void router(struct operators *ops, struct tensor in)
     const struct router_kernels *all = routers[cut->shape->ways.router];
 
     in.rows = cut->own_tokens;
-    product(ops, &(struct weight_product){.id = PRODUCT_ROUTER,
-                                          .in = in,
-                                          .out = cut->shape->experts,
-                                          .place = PLACE_MLP,
-                                          .plain = true,
-                                          .target = LORA_MLP_UP});
+    product(ops, &(struct weight_product){.id = PRODUCT_ROUTER, .in = in, .out = cut->shape->experts,
+                                          .place = PLACE_MLP, .plain = true, .target = LORA_MLP_UP});
     operator_begin(ops, "routing", 0);
     for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++)
         plain_kernels(ops, "routing", (enum phase)phase,

@@ -11,13 +11,8 @@
 static void head_product(struct operators *ops, const struct cut *cut, enum product_id product,
                          enum matmul_layout layout, double n, double k)
 {
-    struct kernel kernel = {.product = product,
-                            .dtype = cut->dtype,
-                            .batch = cut->batch * cut->heads,
-                            .m = cut->queries,
-                            .n = n,
-                            .k = k,
-                            .layout = layout,
+    struct kernel kernel = {.product = product, .dtype = cut->dtype, .batch = cut->batch * cut->heads,
+                            .m = cut->queries, .n = n, .k = k, .layout = layout,
                             .sliced = cut->slices > 1 ? cut->slices / (cut->before + 1) : 0};
 
     product_kernel(ops, kernel);
@@ -124,14 +119,8 @@ void flash_attention(struct operators *ops, const struct cut *cut)
     double in_out = cut->tokens * cut->value * (cut->query + cut->attended);
     double keys_values = cut->batch * cut->sequence * cut->value * (cut->key + cut->values);
     struct kernel kernel = {
-        .name = "flash-attention",
-        .kind = KERNEL_ATTENTION,
-        .dtype = cut->dtype,
-        .launches = 1,
-        .causal = masked,
-        .window = window,
-        .batch = cut->batch * cut->heads * chunks,
-        .m = cut->queries / chunks,
+        .name = "flash-attention", .kind = KERNEL_ATTENTION, .dtype = cut->dtype, .launches = 1, .causal = masked,
+        .window = window, .batch = cut->batch * cut->heads * chunks, .m = cut->queries / chunks,
         .n = masked ? keys : keys * share,
         .sliced = cut->slices > 1 ? cut->slices / (masked ? 1 : cut->before + own) : 0,
     };

@@ -151,9 +151,7 @@ static void keep_rajbhandari(struct operators *ops)
 
     ops->values.count = 0;
     if (ops->block_end)
-        keep(ops, (struct kept_value){.name = "12 values a token",
-                                      .kind = KEPT_AS_IT_IS,
-                                      .half = HALF_ATTENTION,
+        keep(ops, (struct kept_value){.name = "12 values a token", .kind = KEPT_AS_IT_IS, .half = HALF_ATTENTION,
                                       .rows = 12 * cut->tokens * cut->hidden * cut->value / cut->tensor,
                                       .as = {1, 1, 1}});
 }

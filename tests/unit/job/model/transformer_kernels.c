@@ -161,6 +161,23 @@ static void post_norms_count(void **state)
     assert_true(layer_has_tail(&before.items[1]) && !layer_has_tail(&after.items[1]));
 }
 
+/* Norms of latent vectors are computed as all norms are: in plain PyTorch an operation a kernel, and a copy in fp32 is kept. */
+static void latent_norms(void **state)
+{
+    (void)state;
+    static const char text[] = "transformer: {layers: 1, hidden: 512, heads: 8, sequence: 256, vocabulary: 1000, positions: 0, norm: "
+                               "rmsnorm, kv_rank: 128, q_rank: 192, rope_head_size: 32, fused_norm: %s}";
+    struct model one = load_good(arena_printf(&arena, text, "true")), plain_norms = load_good(arena_printf(&arena, text, "false"));
+    struct layers fused = cut(&one, plain(2, 1)), apart = cut(&plain_norms, plain(2, 1));
+    double values = 2 * 256 * 128;
+
+    assert_close(kernel_bytes(&fused.items[1], "kv-norm", PHASE_FORWARD), 4 * values);
+    assert_close(kernel_bytes(&apart.items[1], "kv-norm", PHASE_FORWARD), (12 + 8 + 4 + 12) * values);
+    assert_close(kernel_bytes(&apart.items[1], "kv-norm", PHASE_BACKWARD_INPUT), (12 + 12 + 4 + 56 + 8) * values);
+    /* copies in fp32: of the inputs of both norms of the block, and of both latent vectors */
+    assert_close(apart.items[1].activation - fused.items[1].activation, 4 * 2 * 256 * (2 * 512 + 128 + 192.0));
+}
+
 /* The same mathematics; the backward computes the scores once more, which model_flop does not count, and it does count
  * those above the diagonal, which a causal kernel leaves out: all but half and half a block of 128. */
 static void flash_attention_kernels(void **state)
@@ -262,7 +279,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_teardown(name, forget)
     const struct CMUnitTest tests[] = {
-        TEST(shapes_of_products), TEST(metrics), TEST(traffic), TEST(post_norms_count), TEST(flash_attention_kernels), TEST(products_in_fp8),
+        TEST(shapes_of_products), TEST(metrics), TEST(traffic), TEST(post_norms_count), TEST(latent_norms), TEST(flash_attention_kernels), TEST(products_in_fp8),
         TEST(products_of_experts),
     };
 
