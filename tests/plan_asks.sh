@@ -136,9 +136,9 @@ limit()
 {
     printf '%s\n' 'model: {preset: llama3-70b}' 'cluster: {platform: dgx-h100, nodes: 16}' 'batch: {global: 512}' \
         'strategy: {split: auto, zero: 1}' 'memory: {precision: mixed-bf16}' 'software: megatron-core-2025' >scenario.yaml
-    ends_within 15 "$dtsim" plan scenario.yaml -j 2 --time-limit '2 s' -o limited
+    ends_within 40 "$dtsim" plan scenario.yaml -j 2 --time-limit '2 s' -o limited
     grep -q '^not proven' out || fail "$(cat out err)"
-    ends_within 15 timeout -s INT 2 "$dtsim" plan scenario.yaml -j 2 -o interrupted
+    ends_within 40 timeout -s INT 2 "$dtsim" plan scenario.yaml -j 2 -o interrupted
     grep -q '^not proven' out || fail "$(cat out err)"
     command -v script >/dev/null || return 0
     script -qec "$dtsim plan scenario.yaml -j 2 --time-limit '3 s' -o told" /dev/null >out
