@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include "files/data.h"
+
 static const char rest[] =
     "model: {transformer: {layers: 8, hidden: 64, heads: 4, sequence: 32, vocabulary: 128, dropout: 0}}\n"
     "cluster: {platform: dgx-a100, nodes: 4}\nbatch: {global: 64}\n";
@@ -92,10 +94,40 @@ static void test_deepspeed(void **state)
     }
 }
 
+/* `precision: bf16` is a name for other keys under every software, and these stand above what the software says. */
+static void test_bf16(void **state)
+{
+    struct arena arena = {0};
+    struct error err = {0};
+    const char **names = data_names(&arena, "platforms/software", &err);
+    struct scenario scenario, same;
+
+    (void)state;
+    for (size_t i = 0; names[i]; i++) {
+        char *flags;
+
+        assert_true(asprintf(&flags, "{like: %s, master: none, gradients: half}", names[i]) > 0);
+        loaded(names[i], "memory: {precision: bf16, enforce: false}\n", &scenario);
+        loaded(flags, "memory: {precision: mixed-bf16, optimizer: adam-half, enforce: false}\n", &same);
+        if (!node_equal(scenario_dump(&arena, &scenario), scenario_dump(&arena, &same)))
+            fail_msg("%s: bf16 is not what it stands for", names[i]);
+        scenario_release(&scenario);
+        scenario_release(&same);
+        free(flags);
+    }
+    loaded("{like: megatron-core, gradients: fp32}", "memory: {precision: bf16, optimizer: sgd}\n", &scenario);
+    assert_int_equal(scenario.memory.precision.gradients, GRADIENTS_FP32);
+    assert_int_equal(scenario.memory.precision.optimizer, OPTIMIZER_SGD);
+    assert_int_equal(scenario.memory.precision.master, MASTER_NONE);
+    scenario_release(&scenario);
+    arena_release(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_alias), cmocka_unit_test(test_refused), cmocka_unit_test(test_deepspeed),
+        cmocka_unit_test(test_bf16),
     };
 
     return cmocka_run_group_tests_name("software_alias", tests, NULL, NULL);

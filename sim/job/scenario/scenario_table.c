@@ -92,6 +92,8 @@ static const struct field memory_spec_fields[] = {
      .choice_briefs = NAMES("everything in fp32", "data in fp32, GEMMs on tensor cores in tf32",
                             "weights and GEMMs in fp16, master weights in fp32",
                             "weights and GEMMs in bf16, master weights in fp32",
+                            "everything in bf16, as PyTorch trains weights that are loaded so (torchtune): mixed-bf16 "
+                            "with software's master: none and gradients: half, and with adam-half for adam",
                             "as mixed-bf16, but the blocks' GEMMs of weights are in fp8, one scale a tensor",
                             "the same, with a scale for 1 x 128 activations and 128 x 128 weights",
                             "the same, with a scale for 32 values", "the same, in 4 bits with a scale for 16 values"),

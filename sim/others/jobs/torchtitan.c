@@ -301,18 +301,39 @@ static const char *converted(struct imported *m)
     return "mixed-bf16";
 }
 
+static bool is_half(const struct imported *m, const char *name)
+{
+    const char *word = imported_word(m, name);
+
+    if (strcmp(word, "bfloat16") && strcmp(word, "float32"))
+        imported_refuse((struct imported *)m, name, "expected bfloat16 or float32, found '%.60s'", word);
+    return !strcmp(word, "bfloat16");
+}
+
+/* With training.dtype bfloat16 "all parameters, gradients, and optimizer states" are in it, "without an extra copy of fp32
+ * weights" (config/job_config.py). */
+static void put_formats(struct imported *m)
+{
+    bool param = is_half(m, "training.mixed_precision_param"), all = is_half(m, "training.dtype");
+    const char *format = param || all ? converted(m) : "fp32";
+
+    imported_put(m, "memory.precision", "%s", all && !strcmp(format, "mixed-bf16") ? "bf16" : format);
+    imported_put(m, "memory.optimizer", all ? "adam-half" : "adam");
+    if (all && strcmp(format, "mixed-bf16"))
+        imported_put(m, "software.master", "none");
+    if (all && !imported_given(m, "training.mixed_precision_reduce"))
+        imported_put(m, "software.gradients", "widened");
+}
+
 static void put_memory(struct imported *m)
 {
-    const char *param = imported_word(m, "training.mixed_precision_param"), *name = imported_word(m, "optimizer.name");
+    const char *name = imported_word(m, "optimizer.name");
     const char *implementation = imported_word(m, "optimizer.implementation");
 
-    if (strcmp(param, "bfloat16") && strcmp(param, "float32"))
-        imported_refuse(m, "training.mixed_precision_param", "expected bfloat16 or float32, found '%.60s'", param);
-    imported_put(m, "memory.precision", "%s", !strcmp(param, "float32") ? "fp32" : converted(m));
+    put_formats(m);
     if (strcmp(name, "Adam") && strcmp(name, "AdamW"))
         imported_refuse(m, "optimizer.name", "%.60s is not simulated; expected Adam or AdamW; to see another give "
                         "--set optimizer.name=AdamW", name);
-    imported_put(m, "memory.optimizer", "adam");
     if (job_true(m, "training.enable_cpu_offload"))
         imported_put(m, "memory.offload", "[weights, optimizer]");
     if (imported_given(m, "optimizer.fused"))
