@@ -38,6 +38,8 @@ static const struct rule idle_memory_list[] = {
     {"memory.cross_entropy", RULE_IDLE, "memory.cross_entropy != 'fp32' && !transformer", NO_LOGITS, NULL},
     {"memory.logits", RULE_IDLE, "memory.logits != 'freed' && transformer && !head", NO_HEAD, NULL},
     {"memory.logits", RULE_IDLE, "memory.logits != 'freed' && !transformer", NO_LOGITS, NULL},
+    {"memory.logits", RULE_IDLE, "memory.logits != 'freed' && memory.cross_entropy == 'chunked'",
+     "a chunked loss never holds all logits; expected 'freed', or another 'cross_entropy'", NULL},
     {"memory.fused_accumulation", RULE_IDLE, "memory.fused_accumulation && timed",
      "this model's times are given whole; expected a transformer, or layers by their FLOPs", NULL},
     {"memory.dummy_gradients", RULE_IDLE,
