@@ -40,6 +40,8 @@ static const struct rule idle_memory_list[] = {
     {"memory.logits", RULE_IDLE, "memory.logits != 'freed' && !transformer", NO_LOGITS, NULL},
     {"memory.logits", RULE_IDLE, "memory.logits != 'freed' && memory.cross_entropy == 'chunked'",
      "a chunked loss never holds all logits; expected 'freed', or another 'cross_entropy'", NULL},
+    {"costs.attention", RULE_VALUES, "costs.attention == 'eager' && transformer && model.transformer.flash_attention",
+     "eager, but 'flash_attention: true' is fused; expected one of them", NULL},
     {"memory.fused_accumulation", RULE_IDLE, "memory.fused_accumulation && timed",
      "this model's times are given whole; expected a transformer, or layers by their FLOPs", NULL},
     {"memory.dummy_gradients", RULE_IDLE,
