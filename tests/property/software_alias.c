@@ -123,6 +123,32 @@ static void test_bf16(void **state)
     arena_release(&arena);
 }
 
+/* DeepSpeed's optimizer of bf16 divides states without ZeRO too; that of fp16, and weights without fp32 copies, do not. */
+static void test_divided_states(void **state)
+{
+    static const struct { const char *software, *precision; int said, zero; } cases[] = {
+        {"deepspeed", "mixed-bf16", 0, 1}, {"deepspeed", "mixed-fp16", 0, 0}, {"deepspeed", "bf16", 0, 0},
+        {"deepspeed", "mixed-bf16", 2, 2}, {"deepspeed", "mixed-bf16", 3, 3}, {"transformers-deepspeed", "mixed-bf16", 0, 1},
+        {"ms-swift-deepspeed", "mixed-bf16", 0, 1}, {"megatron-deepspeed", "mixed-bf16", 0, 1}, {"pytorch-ddp", "mixed-bf16", 0, 0},
+        {"{like: deepspeed, divided_states: false}", "mixed-bf16", 0, 0}, {"{like: pytorch-ddp, divided_states: true}", "fp32", 0, 1},
+    };
+    struct scenario scenario;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char more[128];
+
+        snprintf(more, sizeof more, "strategy: {zero: %d}\nmemory: {precision: %s, enforce: false}\n", cases[i].said,
+                 cases[i].precision);
+        loaded(cases[i].software, more, &scenario);
+        if (scenario.parallelism.zero != cases[i].zero)
+            fail_msg("%s, %s: ZeRO %d", cases[i].software, more, scenario.parallelism.zero);
+        if (cases[i].zero != cases[i].said)
+            assert_false(scenario.parallelism.reduce_scatter);
+        scenario_release(&scenario);
+    }
+}
+
 /* `attention` says whether attention is fused where `flash_attention` is not said beside it, whatever the software does;
  * sdpa is what PyTorch takes on the GPU. */
 static void test_attention(void **state)
@@ -169,6 +195,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_alias), cmocka_unit_test(test_refused), cmocka_unit_test(test_deepspeed),
         cmocka_unit_test(test_bf16), cmocka_unit_test(test_attention),
+        cmocka_unit_test(test_divided_states),
     };
 
     return cmocka_run_group_tests_name("software_alias", tests, NULL, NULL);

@@ -61,10 +61,9 @@ int scenario_lay_bf16(struct scenario *scenario, struct error *err)
 {
     struct arena *arena = &scenario->arena;
     struct precision_spec *precision = &scenario->memory.precision;
-    const struct node *said = node_get(scenario->memory.node, "precision");
     struct node *values = node_mapping(arena);
 
-    if (!said || !said->text || strcmp(said->text, "bf16"))
+    if (precision->format != PRECISION_BF16)
         return 0;
     precision->format = PRECISION_MIXED_BF16;
     if (precision->optimizer == OPTIMIZER_ADAM)

@@ -119,6 +119,14 @@ static void settle_attention(const struct scenario *scenario, struct transformer
         shape->ways.flash_attention = true;
 }
 
+static void settle_states(struct parallelism *spec)
+{
+    if (!spec->divided_states || spec->zero)
+        return;
+    spec->zero = 1;
+    spec->reduce_scatter = false;
+}
+
 int scenario_lay_software(struct scenario *scenario, struct error *err)
 {
     struct software_spec *spec = &scenario->software;
@@ -138,6 +146,7 @@ int scenario_lay_software(struct scenario *scenario, struct error *err)
     if (spec->like && data_is_path(spec->like) && (!(spec->like = data_relative(arena, loc, spec->like, err)) ||
                                                    !(spec->like = data_absolute(arena, spec->like, err))))
         return -1;
+    settle_states(&scenario->parallelism);
     if (!scenario->model.transformer)
         return 0;
     settle_attention(scenario, items[PART_TRANSFORMER].object);
