@@ -149,6 +149,22 @@ KINDS = [
 ]
 
 
+def test_titan_formats():
+    """torchtitan's formats: all in bf16, sums in fp32 unless said otherwise; narrow products of such weights."""
+    text = '[model]\nname = "llama3"\nflavor = "8B"\n%s[training]\nseq_len = 4096\n%s'
+    for model, training, says in (("", "", "precision: mixed-bf16"), ("", 'dtype = "float32"', "precision: mixed-bf16"),
+                                  ("", 'mixed_precision_param = "float32"', "precision: fp32"),
+                                  ("", 'dtype = "bfloat16"', "precision: bf16 optimizer: adam-half gradients: widened"),
+                                  ("", 'dtype = "bfloat16"\nmixed_precision_reduce = "bfloat16"', "precision: bf16 gradients: half"),
+                                  ('converters = ["float8"]\n', 'dtype = "bfloat16"',
+                                   "precision: mixed-fp8 optimizer: adam-half master: none gradients: widened")):
+        rc, scenario, said = run("torchtitan", text % (model, training))
+        words = re.sub(r"\s+", " ", scenario) + " "
+        expect(rc == 0 and all(key + " " in words for key in re.findall(r"\S+: \S+", says)), training, scenario + said)
+    rc, scenario, said = run("torchtitan", text % ("", 'dtype = "float16"'))
+    expect(rc == 4 and "expected bfloat16 or float32" in said, "dtype float16", said)
+
+
 def test_platforms():
     """Every platform that is listed is taken by every importer."""
     listed = subprocess.run([DTSIM, "list", "platforms"], capture_output=True, text=True, check=True).stdout

@@ -78,10 +78,36 @@ static void test_shapes(void **state)
     }
 }
 
+/* What releases keep, where their products add to gradients themselves. */
+static void test_releases(void **state)
+{
+    static const struct { const char *software; int kept; } cases[] = {
+        {"megatron-core", DUMMIES_NONE},
+        {"megatron-core-2025", DUMMIES_BLOCKS},
+        {"pai-megatron-patch", DUMMIES_BLOCKS},
+        {"megatron-core-2026", DUMMIES_EXPERTS},
+        {"{like: megatron-core-2026, fused_accumulation: false}", DUMMIES_NONE},
+        {"primus-megatron", DUMMIES_NONE},
+        {"{like: megatron-core-2026, dummy_gradients: none}", DUMMIES_NONE},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct simulated simulated;
+
+        run_text(&simulated, "model: {preset: mixtral-8x7b}\ncluster: {platform: dgx-h100, nodes: 1}\n"
+                 "batch: {global: 8, micro: 1}\nsimulation: {engine: fast}\nsoftware: %s\n"
+                 "strategy: {expert: 8, zero: 1}\nmemory: {enforce: false, precision: mixed-bf16}\n", cases[i].software);
+        assert_int_equal(simulated.scenario.memory.dummy_gradients, cases[i].kept);
+        assert_true((dummies_of(&simulated, 0) > 0) == (cases[i].kept != DUMMIES_NONE));
+        simulated_release(&simulated);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_llama_405b), cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_llama_405b), cmocka_unit_test(test_shapes), cmocka_unit_test(test_releases),
     };
 
     return cmocka_run_group_tests_name("dummy_gradients", tests, NULL, NULL);

@@ -48,7 +48,7 @@ static const struct { const char *part, *values[6], *framework;
     {"batch", {"micro: 1, global: 64", "micro: 2, global: 64", "micro: 1, global: 32"}, NULL},
     {"memory",
      {"precision: mixed-bf16", "precision: mixed-bf16", "precision: mixed-fp16", "precision: fp32",
-      "precision: mixed-fp8"},
+      "precision: mixed-fp8", "precision: bf16"},
      NULL},
     {"memory",
      {"", "recompute: full", "recompute: selective", "recompute: {mode: full, every: 2}", "recompute: operators",
@@ -136,7 +136,7 @@ static struct node *import(struct arena *arena, const char *framework, const cha
 /* The keys that a job has in torchtitan v0.2.0 (torchtitan/config/job_config.py), of those that a scenario may say. */
 static const struct { const char *section, *keys; } titan[] = {
     {"[model]", "name flavor converters"},
-    {"[training]", "local_batch_size global_batch_size seq_len max_norm mixed_precision_param mixed_precision_reduce "
+    {"[training]", "local_batch_size global_batch_size seq_len max_norm dtype mixed_precision_param mixed_precision_reduce "
                    "enable_cpu_offload"},
     {"[optimizer]", "name implementation"},
     {"[compile]", "enable components"},

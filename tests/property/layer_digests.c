@@ -159,7 +159,7 @@ static struct shard random_shard(void)
     shard.saved = (struct saved_form){.few_bit = chance("few_bit", 5) ? 2 : 0,
                                       .randomized_linear = chance("randomized", 5) ? 0.25 : 0,
                                       .activations_bits = chance("quantized", 5) ? 4 : 0};
-    shard.cross_entropy = (enum cross_entropy)draw("cross_entropy", 5);
+    shard.cross_entropy = (enum cross_entropy)draw("cross_entropy", 6);
     shard.measured = chance("measured", 6);
     return shard;
 }

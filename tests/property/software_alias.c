@@ -3,9 +3,11 @@
 
 #include <unistd.h>
 
-static const char rest[] =
-    "model: {transformer: {layers: 8, hidden: 64, heads: 4, sequence: 32, vocabulary: 128, dropout: 0}}\n"
-    "cluster: {platform: dgx-a100, nodes: 4}\nbatch: {global: 64}\n";
+#include "files/data.h"
+
+#define MODEL "model: {transformer: {layers: 8, hidden: 64, heads: 4, sequence: 32, vocabulary: 128, dropout: 0}}\n" \
+              "batch: {global: 64}\n"
+static const char rest[] = MODEL "cluster: {platform: dgx-a100, nodes: 4}\n";
 
 static int load(const char *software, const char *more, struct scenario *scenario, struct error *err)
 {
@@ -92,10 +94,108 @@ static void test_deepspeed(void **state)
     }
 }
 
+/* `precision: bf16` is a name for other keys under every software, and these stand above what the software says. */
+static void test_bf16(void **state)
+{
+    struct arena arena = {0};
+    struct error err = {0};
+    const char **names = data_names(&arena, "platforms/software", &err);
+    struct scenario scenario, same;
+
+    (void)state;
+    for (size_t i = 0; names[i]; i++) {
+        char *flags;
+
+        assert_true(asprintf(&flags, "{like: %s, master: none, gradients: half}", names[i]) > 0);
+        loaded(names[i], "memory: {precision: bf16, enforce: false}\n", &scenario);
+        loaded(flags, "memory: {precision: mixed-bf16, optimizer: adam-half, enforce: false}\n", &same);
+        if (!node_equal(scenario_dump(&arena, &scenario), scenario_dump(&arena, &same)))
+            fail_msg("%s: bf16 is not what it stands for", names[i]);
+        scenario_release(&scenario);
+        scenario_release(&same);
+        free(flags);
+    }
+    loaded("{like: megatron-core, gradients: fp32}", "memory: {precision: bf16, optimizer: sgd}\n", &scenario);
+    assert_int_equal(scenario.memory.precision.gradients, GRADIENTS_FP32);
+    assert_int_equal(scenario.memory.precision.optimizer, OPTIMIZER_SGD);
+    assert_int_equal(scenario.memory.precision.master, MASTER_NONE);
+    scenario_release(&scenario);
+    arena_release(&arena);
+}
+
+/* DeepSpeed's optimizer of bf16 divides states without ZeRO too; that of fp16, and weights without fp32 copies, do not. */
+static void test_divided_states(void **state)
+{
+    static const struct { const char *software, *precision; int said, zero; } cases[] = {
+        {"deepspeed", "mixed-bf16", 0, 1}, {"deepspeed", "mixed-fp16", 0, 0}, {"deepspeed", "bf16", 0, 0},
+        {"deepspeed", "mixed-bf16", 2, 2}, {"deepspeed", "mixed-bf16", 3, 3}, {"transformers-deepspeed", "mixed-bf16", 0, 1},
+        {"ms-swift-deepspeed", "mixed-bf16", 0, 1}, {"megatron-deepspeed", "mixed-bf16", 0, 1}, {"pytorch-ddp", "mixed-bf16", 0, 0},
+        {"{like: deepspeed, divided_states: false}", "mixed-bf16", 0, 0}, {"{like: pytorch-ddp, divided_states: true}", "fp32", 0, 1},
+    };
+    struct scenario scenario;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char more[128];
+
+        snprintf(more, sizeof more, "strategy: {zero: %d}\nmemory: {precision: %s, enforce: false}\n", cases[i].said,
+                 cases[i].precision);
+        loaded(cases[i].software, more, &scenario);
+        if (scenario.parallelism.zero != cases[i].zero)
+            fail_msg("%s, %s: ZeRO %d", cases[i].software, more, scenario.parallelism.zero);
+        if (cases[i].zero != cases[i].said)
+            assert_false(scenario.parallelism.reduce_scatter);
+        scenario_release(&scenario);
+    }
+}
+
+/* `attention` says whether attention is fused where `flash_attention` is not said beside it, whatever the software does;
+ * sdpa is what PyTorch takes on the GPU. */
+static void test_attention(void **state)
+{
+    static const struct { const char *keys; int flash; } cases[] = {      /* flash -1: as the software */
+        {"", -1}, {", attention: newest", -1}, {", attention: eager", 0}, {", attention: memory-efficient", 1},
+        {", attention: flash-1", 1}, {", attention: sdpa", 1}, {", flash_attention: false", 0}, {", flash_attention: true", 1},
+        {", attention: eager, flash_attention: false", 0}, {", attention: flash-2, flash_attention: false", 0},
+    };
+    static const struct { const char *gpu; enum attention_generation called; } gpus[] = {
+        {"a100-80gb", ATTENTION_FLASH_2}, {"h100-80gb", ATTENTION_FLASH_2}, {"rtx-4090", ATTENTION_FLASH_2},
+        {"mi300x", ATTENTION_FLASH_2}, {"v100-16gb", ATTENTION_EFFICIENT}, {"t4", ATTENTION_EFFICIENT},
+        {"p40", ATTENTION_EFFICIENT},
+    };
+    static const struct { const char *name; bool flash; } files[] = {{"pytorch-ddp", true}, {"pytorch-1.13", false}};
+    struct scenario scenario;
+    struct error err = {0};
+    char text[512];
+
+    (void)state;
+    for (size_t f = 0; f < COUNT(files); f++)
+        for (size_t i = 0; i < COUNT(cases); i++) {
+            snprintf(text, sizeof text, "{like: %s%s}", files[f].name, cases[i].keys);
+            loaded(text, "memory: {enforce: false}\n", &scenario);
+            if (scenario.model.transformer->ways.flash_attention != (cases[i].flash < 0 ? files[f].flash : cases[i].flash))
+                fail_msg("%s: fused %d", text, scenario.model.transformer->ways.flash_attention);
+            scenario_release(&scenario);
+        }
+    for (size_t i = 0; i < COUNT(gpus); i++) {
+        snprintf(text, sizeof text, MODEL "cluster: {nodes: 1, gpus_per_node: 1, gpu: %s}\nsoftware: {like: pytorch-ddp, "
+                 "attention: sdpa}\n", gpus[i].gpu);
+        assert_int_equal(load_text(text, &scenario, &err), 0);
+        assert_int_equal(scenario.kernels[0].model.attention, gpus[i].called);
+        scenario_release(&scenario);
+    }
+    assert_int_equal(load("{like: pytorch-ddp, attention: eager, flash_attention: true}", "", &scenario, &err), -1);
+    assert_non_null(strstr(err.messages[0].text, "is fused"));
+    error_release(&err);
+    scenario_release(&scenario);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_alias), cmocka_unit_test(test_refused), cmocka_unit_test(test_deepspeed),
+        cmocka_unit_test(test_bf16), cmocka_unit_test(test_attention),
+        cmocka_unit_test(test_divided_states),
     };
 
     return cmocka_run_group_tests_name("software_alias", tests, NULL, NULL);

@@ -280,8 +280,20 @@ static bool is_unlike(const struct scenario *scenario)
     return unlike;
 }
 
+/* No profile has memory-efficient attention: its times are of other kernels, or of the GPU's products. */
+static bool attention_unmeasured(const struct scenario *scenario)
+{
+    const struct transformer *shape = scenario->model.transformer;
+
+    for (int kind = 0; shape && shape->ways.flash_attention && kind < cluster_kinds(&scenario->cluster); kind++)
+        if (layout_kind_seats(&scenario->layout, kind) > 0 && scenario->kernels[kind].model.attention == ATTENTION_EFFICIENT)
+            return true;
+    return false;
+}
+
 double certainty_unsure(const struct scenario *scenario, const struct metrics *metrics)
 {
+    bool unmeasured = attention_unmeasured(scenario);
     struct arena arena = {0};
     double attention = 0, all = 0, unsure, exposed = exposed_share(metrics);
 
@@ -291,7 +303,8 @@ double certainty_unsure(const struct scenario *scenario, const struct metrics *m
             attention += kind == KERNEL_ATTENTION ? metrics->bases.seconds[kind][basis] : 0;
         }
     unsure = certainty_links(&arena, scenario) ? LINK_UNSURE * exposed : 0;
-    unsure += all > 0 && certainty_attention(&arena, scenario) ? ATTENTION_UNSURE * attention / all : 0;
+    unmeasured |= certainty_attention(&arena, scenario) != NULL;
+    unsure += all > 0 && unmeasured ? ATTENTION_UNSURE * attention / all : 0;
     arena_release(&arena);
     return unsure;
 }

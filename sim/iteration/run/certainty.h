@@ -25,7 +25,7 @@ const char *certainty_links(struct arena *arena, const struct scenario *scenario
  * ..."), in the arena; NULL: they stand on measured kernels. */
 const char *certainty_sheets(struct arena *arena, const struct scenario *scenario, const struct metrics *metrics);
 /* What is added to the error that published runs let expect: exposed communication where links are not known
- * (certainty_links), attention where its kernels do not run (certainty_attention). A share of the time. */
+ * (certainty_links), attention where its kernels do not run (certainty_attention) or no profile has them. A share of the time. */
 double certainty_unsure(const struct scenario *scenario, const struct metrics *metrics);
 /* What published runs let expect, and certainty_unsure; NaN where certainty_unlike says why. */
 struct expectation certainty_expect(const struct scenario *scenario, const struct metrics *metrics);

@@ -85,10 +85,12 @@ enum activation_formula { ACTIVATION_FORMULAS(ENUM_VALUE) };
  * plain: PyTorch's cross_entropy on the logits in their own format; keeps their log-probabilities in this format;
  * converted: PyTorch's cross_entropy on the logits in fp32, as logits.float() makes them; keeps their log-probabilities;
  * fused: one kernel reads half-precision logits; keeps nothing else (flash-attn's, Transformer Engine's);
- * compiled: as fp32, by torch.compile in fewer kernels (Megatron-LM, fusions/fused_cross_entropy.py). */
+ * compiled: as fp32, by torch.compile in fewer kernels (Megatron-LM, fusions/fused_cross_entropy.py);
+ * chunked: with the output layer's products, of a chunk of the tokens at a time; keeps nothing of the logits (Liger
+ *     Kernel). */
 #define CROSS_ENTROPIES(X) \
     X(CROSS_ENTROPY_FP32, "fp32") X(CROSS_ENTROPY_PLAIN, "plain") X(CROSS_ENTROPY_FUSED, "fused") \
-    X(CROSS_ENTROPY_COMPILED, "compiled") X(CROSS_ENTROPY_CONVERTED, "converted")
+    X(CROSS_ENTROPY_COMPILED, "compiled") X(CROSS_ENTROPY_CONVERTED, "converted") X(CROSS_ENTROPY_CHUNKED, "chunked")
 enum cross_entropy { CROSS_ENTROPIES(ENUM_VALUE) };
 
 /* Low-rank adaptation (Hu et al. 2021): the model's weights are frozen. An adapter X A B is added to each targeted

@@ -57,6 +57,22 @@ void scenario_settle_precision(struct scenario *scenario)
         scenario->memory.precision.format = PRECISION_MIXED_BF16;
 }
 
+int scenario_lay_bf16(struct scenario *scenario, struct error *err)
+{
+    struct arena *arena = &scenario->arena;
+    struct precision_spec *precision = &scenario->memory.precision;
+    struct node *values = node_mapping(arena);
+
+    if (precision->format != PRECISION_BF16)
+        return 0;
+    precision->format = PRECISION_MIXED_BF16;
+    if (precision->optimizer == OPTIMIZER_ADAM)
+        precision->optimizer = OPTIMIZER_ADAM_HALF;
+    node_put(arena, values, "master", node_scalar(arena, "none", false));
+    node_put(arena, values, "gradients", node_scalar(arena, "half", false));
+    return field_supply(arena, &memory_table, &scenario->memory, values, (struct supplying){.name = "memory"}, err);
+}
+
 static bool says_blocks(const struct recompute_spec *recompute)
 {
     return node_get(recompute->node, "blocks") != NULL;

@@ -85,6 +85,7 @@ struct parallelism {
     bool overlap_products;           /* other gathers and sums overlap with pieces of products */
     int zero;
     int shard;                       /* replicas that ZeRO divides among; data unless given; 0 without ZeRO */
+    bool divided_states;             /* without ZeRO too: a scenario that is loaded then has ZeRO 1 without reduce_scatter */
     bool reduce_scatter;             /* under ZeRO a replica gets the sums of its share alone */
     bool reshard_after_forward;      /* under ZeRO 3 a layer's weights are given back after its forward */
     bool sums_once;                  /* under ZeRO 2 and 3, not of every micro-batch */

@@ -86,6 +86,10 @@ const struct gpu *scenario_sheet_without(const struct scenario *scenario, enum d
 /* Where nobody says a precision, weights that config.json has in bf16 train in mixed-bf16, unless the GPU has none; all
  * others in the default, mixed-fp16. */
 void scenario_settle_precision(struct scenario *scenario);
+/* Replaces `precision: bf16` by what it stands for, as if the scenario said it: mixed-bf16, moments of Adam in half precision
+ * and, where software's own keys are not said, no master weights and gradients in the format of the weights. So PyTorch
+ * trains a model whose weights were loaded in bf16: autograd's gradients and zeros_like's states have their format. */
+int scenario_lay_bf16(struct scenario *scenario, struct error *err);
 /* scenario_table.c */
 extern const struct table batch_table, schedule_table, compression_table;
 /* These keys belong to the scenario: they say what is exchanged, or how the host was told to launch. A software file

@@ -232,7 +232,7 @@ static int read_tree(struct arena *arena, const struct node *root, const struct 
     *arena = (struct arena){0};
     if (!rc && !scenario->name)
         scenario->name = arena_strdup(&scenario->arena, name);
-    if (scenario->node && scenario_lay_own(scenario, err))
+    if (scenario->node && (scenario_lay_own(scenario, err) || scenario_lay_bf16(scenario, err)))
         rc = -1;
     return rc ? -1 : resolve(scenario, err);
 }

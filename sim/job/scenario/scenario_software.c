@@ -105,6 +105,28 @@ const char *scenario_usual_software(const struct scenario *parsed, bool parallel
     return usual_software(&scenario);
 }
 
+/* Whether attention is fused: as the scenario says by either key, else as its software. */
+static void settle_attention(const struct scenario *scenario, struct transformer *shape)
+{
+    const struct costs_spec *costs = &scenario->costs;
+    bool said = field_given(&costs_table, costs, "attention") && !field_supplied(&costs_table, costs, "attention");
+    bool told = field_given(&transformer_table, shape, "flash_attention") &&
+                !field_supplied(&transformer_table, shape, "flash_attention");
+
+    if (!told && costs->attention == ATTENTION_EAGER)
+        shape->ways.flash_attention = false;
+    else if (!told && said && costs->attention != ATTENTION_NEWEST)
+        shape->ways.flash_attention = true;
+}
+
+static void settle_states(struct parallelism *spec)
+{
+    if (!spec->divided_states || spec->zero)
+        return;
+    spec->zero = 1;
+    spec->reduce_scatter = false;
+}
+
 int scenario_lay_software(struct scenario *scenario, struct error *err)
 {
     struct software_spec *spec = &scenario->software;
@@ -124,8 +146,11 @@ int scenario_lay_software(struct scenario *scenario, struct error *err)
     if (spec->like && data_is_path(spec->like) && (!(spec->like = data_relative(arena, loc, spec->like, err)) ||
                                                    !(spec->like = data_absolute(arena, spec->like, err))))
         return -1;
-    return scenario->model.transformer ? transformer_finish((struct transformer *)items[PART_TRANSFORMER].object, err) :
-           0;
+    settle_states(&scenario->parallelism);
+    if (!scenario->model.transformer)
+        return 0;
+    settle_attention(scenario, items[PART_TRANSFORMER].object);
+    return transformer_finish((struct transformer *)items[PART_TRANSFORMER].object, err);
 }
 
 enum software_has scenario_in_framework(struct arena *arena, const struct scenario *scenario, struct software_lack *lack)

@@ -84,23 +84,19 @@ const struct table recompute_table = {
 };
 
 static const struct field memory_spec_fields[] = {
-    {.key = "precision",
-     AT(memory_spec, precision.format),
-     .kind = FIELD_CHOICE,
-     .fallback = "mixed-fp16",
+    {.key = "precision", AT(memory_spec, precision.format), .kind = FIELD_CHOICE, .fallback = "mixed-fp16",
      .choices = CHOICES(PRECISIONS),
      .choice_briefs = NAMES("everything in fp32", "data in fp32, GEMMs on tensor cores in tf32",
                             "weights and GEMMs in fp16, master weights in fp32",
                             "weights and GEMMs in bf16, master weights in fp32",
+                            "everything in bf16, as PyTorch trains weights that are loaded so (torchtune): mixed-bf16 "
+                            "with software's master: none and gradients: half, and with adam-half for adam",
                             "as mixed-bf16, but the blocks' GEMMs of weights are in fp8, one scale a tensor",
                             "the same, with a scale for 1 x 128 activations and 128 x 128 weights",
                             "the same, with a scale for 32 values", "the same, in 4 bits with a scale for 16 values"),
      .brief = "number formats of weights and GEMMs; left out with hf_config: mixed-bf16 if its weights are in bf16 "
               "and the GPU has it"},
-    {.key = "fp8_weights",
-     AT(memory_spec, precision.fp8_weights),
-     .kind = FIELD_CHOICE,
-     .fallback = "cast",
+    {.key = "fp8_weights", AT(memory_spec, precision.fp8_weights), .kind = FIELD_CHOICE, .fallback = "cast",
      .choices = CHOICES(FP8_WEIGHTS),
      .choice_briefs = NAMES("in every forward",
                             "once per iteration, with the optimizer step; they are kept in addition to the bf16 weights "
@@ -191,7 +187,8 @@ static const struct field memory_spec_fields[] = {
                             "PyTorch's log_softmax of the logits in their own format",
                             "one kernel that reads the logits in their own format",
                             "as fp32, compiled into fewer kernels (Megatron-LM's cross_entropy_loss_fusion)",
-                            "PyTorch's log_softmax of logits that are converted to fp32"),
+                            "PyTorch's log_softmax of logits that are converted to fp32",
+                            "with the output layer by chunks, so that all logits are never held (Liger Kernel)"),
      .brief = "how the loss is computed from the logits"},
     {KEY(memory_spec, logits), .kind = FIELD_CHOICE, .fallback = "freed", .choices = CHOICES(LOGITS),
      .choice_briefs = NAMES("after the backward of the output layer",

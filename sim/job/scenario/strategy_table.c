@@ -166,6 +166,9 @@ static const struct field parallelism_fields[] = {
     {KEY(parallelism, overlap_gathers), .kind = FIELD_BOOL, .fallback = "false",
      .brief = "under ZeRO-1 and ZeRO-2 the replicas gather updated weights while the next iteration's first forwards run "
               "(Megatron-LM's overlap_param_gather); false: at the end of the optimizer step"},
+    {KEY(parallelism, divided_states), .kind = FIELD_BOOL, .fallback = "false",
+     .brief = "under zero 0 replicas divide the optimizer's states all the same, as under zero 1 with reduce_scatter: false "
+              "(DeepSpeed's BF16_Optimizer)"},
     {KEY(parallelism, reduce_scatter), .kind = FIELD_BOOL, .fallback = "true",
      .brief = "under ZeRO a reduce-scatter gives each replica its share of the gradients; false, with ZeRO-1: an "
               "all-reduce gives all gradients to all replicas (DeepSpeed with reduce_scatter: false, with its bf16 "
@@ -284,7 +287,7 @@ const struct table strategy_table = {
           parallelism, parallelism_fields),
     .extension = strategy_options, .extension_at = strategy_options_at, .misplaced = option_misplaced, .hides = hides_split,
     .delegated = "context_blocks overlap_context scatter_gather partitioned_outputs overlap_p2p one_communicator "
-                 "duplex_p2p overlap_tensor overlap_products overlap_gathers dispatch reduce_scatter "
+                 "duplex_p2p overlap_tensor overlap_products overlap_gathers dispatch divided_states reduce_scatter "
                  "reshard_after_forward sums_once first_bucket bucket flatten live_parameters reuse_distance prefetch "
                  "server balance",
 };

@@ -7,6 +7,7 @@ enum dtype precision_dtype(const struct precision_spec *precision)
     static const enum dtype dtypes[] = {
         [PRECISION_FP32] = DTYPE_FP32,        [PRECISION_TF32] = DTYPE_TF32,
         [PRECISION_MIXED_FP16] = DTYPE_FP16,  [PRECISION_MIXED_BF16] = DTYPE_BF16,
+        [PRECISION_BF16] = DTYPE_BF16,
         [PRECISION_MIXED_FP8] = DTYPE_BF16,   [PRECISION_MIXED_FP8_BLOCK] = DTYPE_BF16,
         [PRECISION_MIXED_MXFP8] = DTYPE_BF16, [PRECISION_MIXED_NVFP4] = DTYPE_BF16,
     };
@@ -30,16 +31,17 @@ enum dtype precision_products(const struct precision_spec *precision)
 }
 
 /* LAMB's passes (NVIDIA/apex, csrc/multi_tensor_lamb.cu, multi_tensor_lamb_cuda; all in fp32): the weights' norms, the
- * update written in place of the gradient, its norms, and both read once more for the step. Muon's momentum, and the
- * moments of its AdamW, have the format of the weights that they change (KellerJordan/Muon, muon.py: zeros_like;
- * NVIDIA-NeMo/Emerging-Optimizers, orthogonalized_optimizer.py). */
+ * update written in place of the gradient, its norms, and both read once more for the step. Muon's momentum, the moments
+ * of its AdamW and the momentum of SGD and Adafactor have the format of the weights that they change (KellerJordan/Muon,
+ * muon.py: zeros_like; NVIDIA-NeMo/Emerging-Optimizers, orthogonalized_optimizer.py; PyTorch v2.6, torch/optim/sgd.py,
+ * _single_tensor_sgd: the first gradient's clone). */
 struct optimizer_states precision_optimizer(const struct precision_spec *precision)
 {
     double value = precision->format >= PRECISION_MIXED_FP16 && precision->master == MASTER_NONE ? 2 : 4;
     const struct optimizer_states states[] = {
         [OPTIMIZER_ADAM] = {.full = 8},       [OPTIMIZER_ADAM_8BIT] = {.full = 8, .quantized = 2},
-        [OPTIMIZER_MOMENTUM] = {.full = 4},   [OPTIMIZER_SGD] = {0},
-        [OPTIMIZER_ADAFACTOR] = {.factored = true}, [OPTIMIZER_ADAFACTOR_MOMENTUM] = {.full = 4, .factored = true},
+        [OPTIMIZER_MOMENTUM] = {.full = value}, [OPTIMIZER_SGD] = {0},
+        [OPTIMIZER_ADAFACTOR] = {.factored = true}, [OPTIMIZER_ADAFACTOR_MOMENTUM] = {.full = value, .factored = true},
         [OPTIMIZER_LAMB] = {.full = 8, .norms = 5 * 4},
         [OPTIMIZER_ADAM_HALF] = {.full = 4},
         [OPTIMIZER_MUON] = {.full = 2 * value, .matrix = value},

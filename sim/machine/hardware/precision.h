@@ -8,8 +8,9 @@
 #define PRECISIONS(X) \
     X(PRECISION_FP32, "fp32") \
     X(PRECISION_TF32, "tf32") X(PRECISION_MIXED_FP16, "mixed-fp16") X(PRECISION_MIXED_BF16, "mixed-bf16") \
-        X(PRECISION_MIXED_FP8, "mixed-fp8") X(PRECISION_MIXED_FP8_BLOCK, "mixed-fp8-block") \
+        X(PRECISION_BF16, "bf16") X(PRECISION_MIXED_FP8, "mixed-fp8") X(PRECISION_MIXED_FP8_BLOCK, "mixed-fp8-block") \
             X(PRECISION_MIXED_MXFP8, "mixed-mxfp8") X(PRECISION_MIXED_NVFP4, "mixed-nvfp4")
+/* BF16 is a name: a scenario that is loaded has what it stands for (scenario_lay_bf16). */
 enum precision { PRECISIONS(ENUM_VALUE) };
 #define OPTIMIZERS(X) \
     X(OPTIMIZER_ADAM, "adam") X(OPTIMIZER_ADAM_8BIT, "adam-8bit") X(OPTIMIZER_MOMENTUM, "momentum") \

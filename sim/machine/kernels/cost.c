@@ -29,7 +29,14 @@ _Static_assert(COUNT(memory_class_names) == CLASS_COUNT + 1, "a name for every c
 
 double attention_capability(enum attention_generation generation)
 {
-    return generation == ATTENTION_FLASH_1 ? 7.5 : 8;
+    return generation == ATTENTION_EFFICIENT ? 5 : generation == ATTENTION_FLASH_1 ? 7.5 : 8;
+}
+
+enum attention_generation attention_called(enum attention_generation attention, const struct gpu *gpu)
+{
+    bool old = gpu->compute_capability > 0 && gpu->compute_capability < attention_capability(ATTENTION_FLASH_2);
+
+    return attention != ATTENTION_SDPA ? attention : old ? ATTENTION_EFFICIENT : ATTENTION_FLASH_2;
 }
 
 const char *const kernel_kind_names[] = {

@@ -85,16 +85,24 @@ struct kernel {
 enum cost_source { COST_SOURCES(ENUM_VALUE) };    /* AUTO becomes one of the others */
 extern const char *const cost_source_names[];    /* NULL-terminated; a choice of costs.gpu */
 
-/* Generations of fused attention kernels: FlashAttention (Dao et al. 2022) in Triton, FlashAttention-2 (Dao 2023),
+/* Generations of fused attention kernels: xFormers' memory-efficient attention in CUTLASS, FlashAttention (Dao et al. 2022) in Triton, FlashAttention-2 (Dao 2023),
  * FlashAttention-3 (Shah et al. 2024) and on Blackwell the inference kernels of TensorRT-LLM, cuDNN 9 on Hopper and
  * Blackwell. NEWEST: the newest that was measured. */
 #define ATTENTION_GENERATIONS(X) \
-    X(ATTENTION_NEWEST, "newest") X(ATTENTION_FLASH_1, "flash-1") X(ATTENTION_FLASH_2, "flash-2") \
+    X(ATTENTION_NEWEST, "newest") X(ATTENTION_EFFICIENT, "memory-efficient") X(ATTENTION_FLASH_1, "flash-1") X(ATTENTION_FLASH_2, "flash-2") \
     X(ATTENTION_FLASH_3, "flash-3") X(ATTENTION_CUDNN, "cudnn")
-enum attention_generation { ATTENTION_GENERATIONS(ENUM_VALUE) };
-extern const char *const attention_generation_names[];     /* NULL-terminated; a choice of costs.attention */
-/* The least compute capability of NVIDIA's GPUs that run such kernels: FlashAttention 1 on Turing, FlashAttention-2 from
- * Ampere on (Dao-AILab/flash-attention, README.md: "use FlashAttention 1.x for Turing GPUs"), cuDNN's fused attention too
+extern const char *const attention_generation_names[];     /* NULL-terminated */
+/* What software calls: one of these; what PyTorch's scaled_dot_product_attention takes on the GPU; or no fused kernel, which
+ * is transformer.flash_attention: false. */
+#define ATTENTIONS(X) ATTENTION_GENERATIONS(X) X(ATTENTION_SDPA, "sdpa") X(ATTENTION_EAGER, "eager")
+enum attention_generation { ATTENTIONS(ENUM_VALUE) };
+/* What scaled_dot_product_attention takes of 16-bit values without a mask but the causal one, on that GPU: FlashAttention-2
+ * from Ampere on and on GPUs that are not NVIDIA's, memory-efficient attention before it (pytorch v2.2 to v2.8,
+ * aten/src/ATen/native/transformers/cuda/sdp_utils.cpp: priority_order, can_use_flash_attention, sm80 and later). Later
+ * releases may take cuDNN's on Hopper and Blackwell (check_prefer_cudnn_attention). All others are what they are. */
+enum attention_generation attention_called(enum attention_generation attention, const struct gpu *gpu);
+/* The least compute capability of NVIDIA's GPUs that run such kernels: memory-efficient attention on Maxwell (sdp_utils.cpp:
+ * can_use_mem_efficient_attention), FlashAttention 1 on Turing, FlashAttention-2 from Ampere on (Dao-AILab/flash-attention, README.md: "use FlashAttention 1.x for Turing GPUs"), cuDNN's fused attention too
  * (NVIDIA/TransformerEngine, pull request 393). Where a GPU lacks a newer generation the one before is called. */
 double attention_capability(enum attention_generation generation);
 

@@ -19,12 +19,15 @@ static const struct field costs_spec_fields[] = {
      .brief = "source of kernel times, for models whose times are not given"},
     {KEY(costs_spec, profile), .kind = FIELD_STRING, .files = "calibration/data",
      .brief = "a name of calibration/data/ or a path; left out: the GPU's own (dtsim list profiles)"},
-    {KEY(costs_spec, attention), .kind = FIELD_CHOICE, .choices = attention_generation_names, .fallback = "newest",
-     .choice_briefs = NAMES("the newest generation that the profile has", "FlashAttention, in Triton",
+    {KEY(costs_spec, attention), .kind = FIELD_CHOICE, .choices = CHOICES(ATTENTIONS), .fallback = "newest",
+     .choice_briefs = NAMES("the newest generation that the profile has", "memory-efficient attention of xFormers and PyTorch",
+                            "FlashAttention, in Triton",
                             "FlashAttention-2", "FlashAttention-3; on Blackwell TensorRT-LLM's kernels for inference",
-                            "cuDNN 9 on Hopper and Blackwell, as Transformer Engine runs it"),
-     .brief = "which generation of a profile's fused attention kernels is used; if the profile lacks it, the next "
-              "older one"},
+                            "cuDNN 9 on Hopper and Blackwell, as Transformer Engine runs it",
+                            "what PyTorch's scaled_dot_product_attention (2.2 to 2.8) takes on the GPU: flash-2, before "
+                            "Ampere memory-efficient", "operation by operation: flash_attention: false"),
+     .brief = "which fused attention kernels run; if the profile lacks this generation, the next older one's times; a scenario "
+              "that says one has flash_attention: true, unless it says false"},
     {KEY(costs_spec, host_launch), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .fallback = "55 us",
      .brief = "the host's time for each kernel, small kernels around it included; each phase of a layer takes at least "
               "the sum over its kernels; the default is of eager PyTorch; 0: launches are recorded (CUDA graphs)"},
@@ -181,6 +184,7 @@ static int resolve_kind(const struct costs_of *of, int kind, struct kernel_costs
 
     *gpu = *cluster_sheet(of->cluster, cluster_kind_gpu(of->cluster, kind));
     kernels->model.gpu = gpu;
+    kernels->model.attention = attention_called(kernels->model.attention, gpu);
     if (costs->gpu == COST_ROOFLINE)
         return 0;
     if (find_own(of, kind, &own, err))

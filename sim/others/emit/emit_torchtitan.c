@@ -49,6 +49,8 @@ static void write_training(struct emit *e)
         fputs("max_norm = 0\n", e->out);
     if (emit_is(e, "memory.precision", "fp32"))
         fputs("mixed_precision_param = \"float32\"\n", e->out);
+    if (emit_is(e, "software.master", "none") && emit_is(e, "memory.optimizer", "adam-half"))
+        fputs("dtype = \"bfloat16\"\n", e->out);
     if (emit_is(e, "software.gradients", "half"))
         fputs("mixed_precision_reduce = \"bfloat16\"\n", e->out);
     if (strstr(emit_text(e, "memory.offload"), "weights"))

@@ -51,10 +51,8 @@ static int put_model(struct imported *m, struct node *given, long *layers)
             return 0;
         }
     if (!found)
-        return imported_refuse(m, "model.flavor",
-                               "dtsim has no model %s %s; expected llama3 8B, 70B or 405B or deepseek_v3 "
-                               "671B; for another give --hf-config CONFIG, a Hugging Face config.json",
-                               name, flavor);
+        return imported_refuse(m, "model.flavor", "dtsim has no model %s %s; expected llama3 8B, 70B or 405B or deepseek_v3 "
+                               "671B; for another give --hf-config CONFIG, a Hugging Face config.json", name, flavor);
     if (!given)
         imported_put(m, "model.transformer.sequence", "%ld", imported_number(m, "training.seq_len"));
     blocks = node_at(m->root, "model.transformer.layers");
@@ -271,10 +269,8 @@ static void put_recompute(struct imported *m)
     else if (!strcmp(mode, "selective") && every >= 1 && every <= 100000)
         imported_put(m, "memory.recompute", every == 1 ? "full" : "{mode: full, share: %.9g}", 1.0 / (double)every);
     else if (strcmp(mode, "none"))
-        imported_refuse(m, "activation_checkpoint.mode",
-                        "%.40s %.40s is not simulated; expected none, full, or selective with "
-                        "selective_ac_option op or a number",
-                        mode, option);
+        imported_refuse(m, "activation_checkpoint.mode", "%.40s %.40s is not simulated; expected none, full, or selective "
+                        "with selective_ac_option op or a number", mode, option);
 }
 
 /* float8 and mx are converters of the model (torchtitan/components/quantization). */
@@ -290,8 +286,8 @@ static const char *converted(struct imported *m)
 
         if (strstr(name, "float8") && !strstr(name, "moe")) {
             if (recipe && strcmp(recipe, "tensorwise"))
-                imported_warn(m, "model.converters",
-                              "the scales of %.40s are simulated as those of tensorwise: one a tensor", recipe);
+                imported_warn(m, "model.converters", "the scales of %.40s are simulated as those of tensorwise: one a tensor",
+                              recipe);
             return "mixed-fp8";
         }
         if (!strcmp(name, "mx") || strstr(name, "linear.mx"))
@@ -301,18 +297,39 @@ static const char *converted(struct imported *m)
     return "mixed-bf16";
 }
 
+static bool is_half(const struct imported *m, const char *name)
+{
+    const char *word = imported_word(m, name);
+
+    if (strcmp(word, "bfloat16") && strcmp(word, "float32"))
+        imported_refuse((struct imported *)m, name, "expected bfloat16 or float32, found '%.60s'", word);
+    return !strcmp(word, "bfloat16");
+}
+
+/* With training.dtype bfloat16 "all parameters, gradients, and optimizer states" are in it, "without an extra copy of fp32
+ * weights" (config/job_config.py). */
+static void put_formats(struct imported *m)
+{
+    bool all = is_half(m, "training.dtype");
+    const char *format = is_half(m, "training.mixed_precision_param") || all ? converted(m) : "fp32";
+
+    imported_put(m, "memory.precision", "%s", all && !strcmp(format, "mixed-bf16") ? "bf16" : format);
+    imported_put(m, "memory.optimizer", all ? "adam-half" : "adam");
+    if (all && strcmp(format, "mixed-bf16"))
+        imported_put(m, "software.master", "none");
+    if (all && !imported_given(m, "training.mixed_precision_reduce"))
+        imported_put(m, "software.gradients", "widened");
+}
+
 static void put_memory(struct imported *m)
 {
-    const char *param = imported_word(m, "training.mixed_precision_param"), *name = imported_word(m, "optimizer.name");
+    const char *name = imported_word(m, "optimizer.name");
     const char *implementation = imported_word(m, "optimizer.implementation");
 
-    if (strcmp(param, "bfloat16") && strcmp(param, "float32"))
-        imported_refuse(m, "training.mixed_precision_param", "expected bfloat16 or float32, found '%.60s'", param);
-    imported_put(m, "memory.precision", "%s", !strcmp(param, "float32") ? "fp32" : converted(m));
+    put_formats(m);
     if (strcmp(name, "Adam") && strcmp(name, "AdamW"))
         imported_refuse(m, "optimizer.name", "%.60s is not simulated; expected Adam or AdamW; to see another give "
                         "--set optimizer.name=AdamW", name);
-    imported_put(m, "memory.optimizer", "adam");
     if (job_true(m, "training.enable_cpu_offload"))
         imported_put(m, "memory.offload", "[weights, optimizer]");
     if (imported_given(m, "optimizer.fused"))
@@ -333,8 +350,7 @@ static void put_software(struct imported *m)
         model |= !strcmp(parts->values[i].text, "model");
     }
     imported_put(m, "software.like", "%s", m->software);
-    imported_put(m, "software.clip_gradients",
-                 strtod(imported_word(m, "training.max_norm"), NULL) > 0 ? "true" : "false");
+    imported_put(m, "software.clip_gradients", strtod(imported_word(m, "training.max_norm"), NULL) > 0 ? "true" : "false");
     if (!compiled || !model) {
         imported_put(m, "software.fused_kernels", "false");
         imported_put(m, "software.fused_norm", "true");      /* torch.nn.RMSNorm is one kernel since PyTorch 2.8 */

@@ -328,6 +328,37 @@ static void loss(void **state)
     }
 }
 
+/* A chunked loss keeps no logits: what it holds is those of a chunk, about as large as the tokens, and the gradient of
+ * these. Each chunk after the first adds to the gradient of the whole weight, unless that is frozen. */
+static void chunks(void **state)
+{
+    static const int vocabularies[] = {64, 1000, 32000, 128256};
+    const struct lora lora = {.rank = 4};
+
+    (void)state;
+    for (int i = 0; i < 4 * 3 * 2; i++) {
+        int vocabulary = vocabularies[i % 4], micro = 1 + i / 4 % 3, chunk = 1;
+        double tokens = 512. * micro, logits = tokens * vocabulary, share;
+        struct model model = load_good(arena_printf(&arena, "transformer: {layers: 1, hidden: %d, heads: 4, sequence: 512, "
+                                                    "vocabulary: %d, dropout: 0}", HIDDEN, vocabulary));
+        struct shard shard = {.micro = micro, .tensor = 1, .dtype = DTYPE_BF16, .lora = i < 12 ? NULL : &lora};
+        struct layer whole, part;
+
+        while (chunk < tokens && chunk * ceil((double)vocabulary / HIDDEN) < tokens)
+            chunk *= 2;
+        share = fmin(chunk, tokens) / tokens;
+        shard.cross_entropy = CROSS_ENTROPY_FUSED, whole = cut(&model, shard).items[2];
+        shard.cross_entropy = CROSS_ENTROPY_CHUNKED, part = cut(&model, shard).items[2];
+        assert_close(whole.activation - part.activation, 2 * logits);
+        assert_close(part.loss_activation, 0);
+        assert_close(part.workspace.forward - whole.workspace.forward, 2 * (share * logits + tokens * HIDDEN));
+        assert_close(whole.workspace.backward - part.workspace.backward, 2 * (1 - share) * logits);
+        assert_close(kernel_bytes(&part, "cross-entropy", PHASE_FORWARD), 3 * 2 * logits);
+        assert_close(kernel_bytes(&part, "chunk-sums", PHASE_BACKWARD_WEIGHT),
+                     shard.lora || share >= 1 ? -1 : (ceil(tokens / chunk) - 1) * 2 * 2. * vocabulary * HIDDEN);
+    }
+}
+
 #define TEST(name) cmocka_unit_test_teardown(name, forget)
 
 /* GPT OSS in Megatron Core, operation by operation: clamps of both halves, torch.cat; and for each of four experts
@@ -362,7 +393,7 @@ static void gpt_oss(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {TEST(operations), TEST(rotations), TEST(apart), TEST(gelu), TEST(squared_relu),
-                                       TEST(widened), TEST(fused), TEST(kept), TEST(encoder), TEST(loss),
+                                       TEST(widened), TEST(fused), TEST(kept), TEST(encoder), TEST(loss), TEST(chunks),
                                        TEST(broadcasts), TEST(gpt_oss)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
