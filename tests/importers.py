@@ -330,6 +330,66 @@ def test_scripts():
     shutil.rmtree(beside)
 
 
+PLACE = "torchrun --nproc_per_node 8 "
+
+
+def test_programs():
+    """A program that is not Megatron-LM's own has arguments of its own: warned of, or refused where they make another model."""
+    rolls = random.Random(61)
+    plain = ["--max-padding-length 128", "--patch-tokenizer-type LLamaTokenizer", "--hf-checkpoint /a", "--rollout-batch-size 32",
+             "--sglang-moe-dense-tp-size 1", "--train-mode finetune", "--ref-load /b", "--kl-loss-coef 0.1", "--model-path /c"]
+    shapes = ["--vision-model-type clip", "--n-head-kv 8", "--use-alibi-mask", "--freeze-vit", "--num-hidden-layer 3",
+              "--moe-sparse-steps 2", "--sequence_parallelism 2", "--mtp-weight 1", "--rope-percent 0.5"]
+    for program in ("pretrain_qwen.py", "./a/train.py", "examples/multimodal/train.py", "../pretrain_megatron_llama.py"):
+        own, shape = rolls.sample(plain, 3), rolls.choice(shapes)
+        rc, scenario, said = run("megatron", PLACE + "%s %s %s" % (program, MODEL, " ".join(own)))
+        expect(rc == 0 and all(o.split()[0] in said for o in own) and "warning: " + program in said, program + str(own), said)
+        expect(run("megatron", PLACE + "%s %s %s" % (program, MODEL, " ".join(own)), "--strict")[0] == 4, program, "--strict takes it")
+        rc, scenario, said = run("megatron", PLACE + "%s %s %s" % (program, MODEL, shape))
+        expect(rc == 4 and shape.split()[0] in said, program + shape, said)
+    for text in (PLACE + "pretrain_gpt.py %s " + rolls.choice(plain), "%s " + rolls.choice(plain)):
+        expect(run("megatron", text % MODEL)[0] == 4, text, "it is taken")
+    for program in ("generate_text.py", "tools/run_inference.py", "-m tools.text_server", "evaluate_llama.py"):
+        rc, scenario, said = run("megatron", PLACE + "%s %s" % (program, MODEL))
+        expect(rc == 4 and "trains nothing" in said, program, said)
+    for more, size in (("--vocab-size 1000 --extra-vocab-size 24", 1024), ("--extra-vocab-size 24", None)):
+        rc, scenario, said = run("megatron", PLACE + "pretrain_qwen.py %s %s" % (MODEL.replace("--vocab-size 1024", ""), more))
+        expect((rc == 0 and number("vocabulary", scenario) == size) if size else "--set vocab-size" in said, more, said)
+
+
+def test_other_models():
+    """What makes another model is refused where it is given, and a log that does not give it is taken."""
+    for more, refused in (("--experimental-attention-variant gated_delta_net", True), ("--linear-attention-freq 4", True),
+                          ("--hybrid-override-pattern M-M*", True), ("--spec a b", True), ("--moe-router-dtype fp32", False)):
+        rc, scenario, said = run("megatron", PLACE + "pretrain_gpt.py %s %s" % (MODEL, more))
+        expect((rc == 4 and more.split()[0] + ":" in said) if refused else rc == 0, more, said)
+    for value in ("None", "gated_delta_net"):
+        rc, scenario, said = run("megatron", (LOG % ("adam", False, False)).replace(
+            "  bf16 ", "  experimental_attention_variant .................. %s\n  bf16 " % value))
+        expect((rc == 0) == (value == "None"), "log with " + value, said)
+
+
+def test_missing_arguments():
+    """Arguments that a script uses and nobody gives are named, each at the option that it decides."""
+    rolls = random.Random(62)
+    options = ["--micro-batch-size", "--tensor-model-parallel-size", "--seq-length", "--global-batch-size"]
+    rest = "--num-layers 8 --hidden-size 512 --num-attention-heads 8 --max-position-embeddings 128 --vocab-size 1024 --bf16"
+    for _ in range(4):
+        places = rolls.sample(range(1, 20), len(options))
+        names = "".join("V%d=${%d}\n" % (i, place) for i, place in enumerate(places))
+        words = " ".join("%s ${V%d}" % (option, i) for i, option in enumerate(options))
+        text = ("if [ ${1}x = x ]; then A=1; fi\n" + names + "[ $(( ($V1 > 1) ? 1 : 0 )) -eq 1 ] && S=--sequence-parallel\n"
+                'run="torchrun --nproc_per_node 8 pretrain_gpt.py %s %s $S"\neval $run\n' % (rest, words))
+        rc, scenario, said = run("megatron", text)
+        for place, option in zip(places, options):
+            expect(re.search(re.escape(option) + r": the script's argument \$%d is not given" % place, said), text, said)
+        values = dict(zip(places, ("1", "2", "128", "64")))
+        rc, scenario, said = run("megatron", text, *[values.get(i, "x") for i in range(1, 20)])
+        expect(rc == 0 and number("tensor", scenario) == 2 and number("global", scenario) == 64, text, said)
+    rc, scenario, said = run("megatron", 'C="python $CODE/pretrain_gpt.py $PARAMETERS"\nsrun sh -c "$C"\n')
+    expect(rc == 4 and "CODE, PARAMETERS" in said, "variables that nobody sets", said)
+
+
 CHOICES = ["--use-megatron-fsdp", "--data-parallel-sharding-strategy optim_grads_params", "--use-distributed-optimizer",
            "--overlap-param-gather", "--overlap-grad-reduce", "--fp8-format hybrid", "--fp8-param-gather", "--fp8-recipe blockwise",
            "--use-precision-aware-optimizer", "--optimizer-cpu-offload", "--grad-reduce-in-bf16", "--tp-comm-overlap",

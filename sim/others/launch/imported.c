@@ -92,6 +92,8 @@ static void warn_lacking(struct imported *m)
         if (m->given[i] && row->class == ARGUMENT_LACKS)
             launch_warn(m->launch, m->arena, m->given[i]->loc, "%s is not simulated%s%s",
                         imported_shown(m, row->name), row->why ? ": " : "", row->why ? row->why : "");
+        else if (m->given[i] && row->class == ARGUMENT_REFUSED)
+            imported_refuse(m, row->name, "%s, which is not simulated", row->why);
 }
 
 static int by_place(const void *a, const void *b)
