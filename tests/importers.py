@@ -360,7 +360,7 @@ def test_programs():
 def test_other_models():
     """What makes another model is refused where it is given, and a log that does not give it is taken."""
     for more, refused in (("--experimental-attention-variant gated_delta_net", True), ("--linear-attention-freq 4", True),
-                          ("--hybrid-override-pattern M-M*", True), ("--spec a b", True), ("--moe-router-dtype fp32", False)):
+                          ("--hybrid-override-pattern M-M*", True), ("--spec a b", True), ("--spec local", False), ("--moe-router-dtype fp32", False)):
         rc, scenario, said = run("megatron", PLACE + "pretrain_gpt.py %s %s" % (MODEL, more))
         expect((rc == 4 and more.split()[0] + ":" in said) if refused else rc == 0, more, said)
     for value in ("None", "gated_delta_net"):
@@ -388,6 +388,83 @@ def test_missing_arguments():
         expect(rc == 0 and number("tensor", scenario) == 2 and number("global", scenario) == 64, text, said)
     rc, scenario, said = run("megatron", 'C="python $CODE/pretrain_gpt.py $PARAMETERS"\nsrun sh -c "$C"\n')
     expect(rc == 4 and "CODE, PARAMETERS" in said, "variables that nobody sets", said)
+
+
+def deepspeed(zero, *options):
+    text = '{"train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": true}, "zero_optimization": %s}' % zero
+    return run("deepspeed", text, "--set", "sequence=4096", "--set", "nnodes=1", "--set", "nproc_per_node=8", *options)
+
+
+def test_deepspeed_keys():
+    """Three "auto" are functions of the model; fields have names of their own; comments are passed over."""
+    rolls = random.Random(63)
+    for _ in range(4):
+        hidden = 64 * rolls.randint(1, 200)
+        with open("model.json", "w") as config:
+            config.write(CONFIG.replace('"hidden_size": 2048', '"hidden_size": %d' % hidden).replace(
+                '"num_attention_heads": 32, "num_key_value_heads": 8', '"num_attention_heads": 8, "num_key_value_heads": 8'))
+        rc, scenario, said = deepspeed('{"stage": 3, "stage3_prefetch_bucket_size": "auto", "reduce_bucket_size": "auto", '
+                                       '"stage3_param_persistence_threshold": "auto"}', "--hf-config", "model.json")
+        expect(rc == 0 and number("prefetch", scenario) == hidden * hidden * 9 // 10, "auto of %d" % hidden, scenario + said)
+        rc, scenario, said = deepspeed('{"stage": 2, "reduce_bucket_size": "auto"}', "--hf-config", "model.json")
+        expect(rc == 0 and number("bucket", scenario) == 2 * hidden * hidden, "bucket of %d" % hidden, scenario + said)
+    rc, scenario, said = deepspeed('{"stage": "auto"}', "--hf-config", "config.json")
+    expect(rc == 4 and "zero_optimization.stage:" in said, "another auto", said)
+    names = ["prefetch_bucket_size", "max_live_parameters", "max_reuse_distance"]
+    values = [rolls.randint(1, 10**9) for _ in names]
+    told = []
+    for prefix in ("", "stage3_"):
+        rc, scenario, said = deepspeed('{"stage": 3, %s, "%sgather_16bit_weights_on_model_save": true}' % (", ".join(
+            '"%s%s": %d' % (prefix, name, value) for name, value in zip(names, values)), prefix), "--hf-config", "config.json")
+        told.append((rc, scenario))
+    expect(told[0] == told[1] and told[0][0] == 0 and str(values[1]) in told[0][1], "names of fields", told)
+    expect(deepspeed('{"stage": 3, "max_live_parameters": 0}', "--hf-config", "config.json")[0] == 0, "no live parameters", "")
+    expect(deepspeed('{"stage": 3, "live_parameters": 1}', "--hf-config", "config.json")[0] == 4, "no such field", "")
+    for key, rc in (("_comment", 0), ("//", 0), ("#note", 0), ("comment", 0), ("remark", 4)):
+        text = '{"train_micro_batch_size_per_gpu": 1, "%s": {"a": "auto"}}' % key
+        found = run("deepspeed", text, "--hf-config", "config.json", "--set", "sequence=128")
+        expect(found[0] == rc, "comment " + key, found[2])
+
+
+def test_arguments_in_yaml():
+    """Arguments in YAML say what they say on a command's line."""
+    rolls = random.Random(64)
+    for _ in range(8):
+        words = MODEL.split() + " ".join(rolls.sample(CHOICES, 4)).split()
+        pairs = {}
+        for word in words:
+            if word.startswith("--"):
+                name = word
+                pairs[name] = []
+            else:
+                pairs[name].append(word)
+        for head, indent in (("ENV_VARS:\n  A: 1\nMODEL_ARGS:\n", "  "), ("", "")):
+            text = head + "".join("%s%s: %s\n" % (indent, name, value[0] if value else "true") for name, value in pairs.items())
+            text += indent + "--recompute-activations-not: false\n"
+            with open("arguments.yaml", "w") as file:
+                file.write(text)
+            done = subprocess.run([DTSIM, "import", "megatron", "arguments.yaml", "--cluster", "dgx-h100"], capture_output=True,
+                                  text=True, timeout=60, check=False)
+            rc, scenario, said = run("megatron", " ".join(words), "--cluster", "dgx-h100")
+            expect((done.returncode, done.stdout.partition("\n")[2]) == (rc, scenario.partition("\n")[2]), text, done.stderr + said)
+    for text, named in (("a: 1\n", "bridge and nemo"), ("MODEL_ARGS: {a: 1}\n", "arguments.yaml:1:14")):
+        with open("arguments.yaml", "w") as file:
+            file.write(text)
+        done = subprocess.run([DTSIM, "import", "megatron", "arguments.yaml"], capture_output=True, text=True, check=False)
+        expect(done.returncode == 4 and named in done.stderr, text, done.stderr)
+
+
+def test_other_kinds():
+    """A file of another kind is refused, and the message names its reader."""
+    for kind, name, named in (("torchtitan", "c.py", "Python"), ("nemo", "c.py", "Python"), ("bridge", "c.sh", "import megatron"),
+                              ("deepspeed", "c.toml", "import torchtitan"), ("torchtitan", "c.json", "import deepspeed")):
+        with open(name, "w") as file:
+            file.write("x = 1\n")
+        done = subprocess.run([DTSIM, "import", kind, name], capture_output=True, text=True, check=False)
+        expect(done.returncode == 4 and named in done.stderr, kind + " " + name, done.stderr)
+    for dtype, rc in (("bfloat16", 4), ("float32", 0)):
+        found = run("torchtitan", KINDS[2][1] + 'dtype = "%s"\n' % dtype)
+        expect(found[0] == rc and (not rc or "training.dtype" in found[2]), "torchtitan in " + dtype, found[2])
 
 
 CHOICES = ["--use-megatron-fsdp", "--data-parallel-sharding-strategy optim_grads_params", "--use-distributed-optimizer",

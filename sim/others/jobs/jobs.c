@@ -10,12 +10,35 @@
 #include "launch/imported.h"
 #include "launch/launch.h"
 
+/* Refuses a file that another reader reads, or none, as far as its name tells. */
+static int refuse_other(const char *file, const char *kind, struct error *err)
+{
+    static const struct { const char *end, *kind; } others[] = {
+        {".sh", "megatron"}, {".toml", "torchtitan"}, {".json", "deepspeed"}, {".py", NULL},
+    };
+    const char *end = strrchr(file, '.');
+
+    for (size_t i = 0; end && i < COUNT(others); i++)
+        if (!strcmp(end, others[i].end) && (!others[i].kind || strcmp(others[i].kind, kind)))
+            return others[i].kind ?
+                   error_add(err, EXIT_INPUT, (struct loc){.file = file}, "is no file that 'dtsim import %s' reads; expected "
+                             "'dtsim import %s'", kind, others[i].kind) :
+                   error_add(err, EXIT_INPUT, (struct loc){.file = file}, "is a program in Python, which is not run; expected "
+                             "the file that it is given or writes (TOML, YAML, JSON). Configurations of torchtitan of 2026 are "
+                             "functions in Python: give the TOML of a release until 2025, or its keys as TOML");
+    return 0;
+}
+
 int job_import(struct arena *arena, const char *path, const struct job_kind *kind, const struct import_options *options,
                FILE *out, FILE *notes, struct error *err)
 {
     bool standard = !strcmp(path, "-");
     const char *file = standard ? "standard input" : path, *comment = "";
     size_t length;
+
+    if (refuse_other(file, kind->name, err))
+        return -1;
+
     char *text = file_read(standard ? "/dev/stdin" : path, "job's file", CONF_MAX_BYTES, (struct loc){.file = file},
                            &length, err);
     struct node *root;

@@ -308,6 +308,9 @@ static void put_memory(struct imported *m)
 
     if (strcmp(param, "bfloat16") && strcmp(param, "float32"))
         imported_refuse(m, "training.mixed_precision_param", "expected bfloat16 or float32, found '%.60s'", param);
+    if (strcmp(imported_word(m, "training.dtype"), "float32"))   /* distributed/utils.py, set_default_dtype */
+        imported_refuse(m, "training.dtype", "weights, gradients and moments in %.60s alone are not simulated; expected float32",
+                        imported_word(m, "training.dtype"));
     imported_put(m, "memory.precision", "%s", !strcmp(param, "float32") ? "fp32" : converted(m));
     if (strcmp(name, "Adam") && strcmp(name, "AdamW"))
         imported_refuse(m, "optimizer.name", "%.60s is not simulated; expected Adam or AdamW; to see another give "

@@ -17,6 +17,7 @@ static const struct argument_row rows[] = {
     READ("training.global_batch_size", KIND_INT, "-1"),
     READ("training.seq_len", KIND_INT, "2048"),
     READ("training.max_norm", KIND_NUMBER, "1.0"),
+    READ("training.dtype", KIND_WORD, "float32"),
     READ("training.mixed_precision_param", KIND_WORD, "bfloat16"),
     MAPPED(KIND_WORD, "training.mixed_precision_reduce", .fallback = "float32", .path = "software.gradients",
            .words = "float32=widened bfloat16=half"),

@@ -22,7 +22,7 @@ struct argument_row {
     const char *fallback;            /* its default; NULL: none */
     const char *path;                /* the key of a scenario that gets its value; NULL: the framework's code reads it */
     const char *words;               /* "LayerNorm=layernorm RMSNorm=rmsnorm": values there and here; of a flag: the
-                                        key's value where it is given */
+                                        key's value where it is given; of ARGUMENT_REFUSED: values that are taken all the same */
     const char *why;                 /* ARGUMENT_LACKS, ARGUMENT_REFUSED: what is missing */
     const char *needs;               /* it has no effect without one of these arguments */
     const char *logged;              /* its name in a log, where that differs; "!NAME": with the opposite truth */

@@ -157,7 +157,7 @@ static const struct argument_row others[] = {
     MAKES("linear-attention-freq", "blocks have linear attention"),
     MAKES("moe-latent-size", "experts compute in a latent space"),
     MAKES("mtp-hybrid-override-pattern", "blocks have state-space layers"),
-    MAKES("spec", "code of its own makes the blocks"),
+    {"spec", ARGUMENT_REFUSED, KIND_ANY, .words = "local te", .why = "code of its own makes the blocks"},
     MAKES("vision-pretraining", "images are what is learned from"),
 
     /* Other kinds of training, other kernels, formats and overlaps. */
