@@ -143,6 +143,7 @@ KINDS = [
     ("deepspeed", '{"train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": true}}',
      ["--hf-config", "config.json", "--set", "sequence=4096"]),
     ("torchtitan", '[model]\nname = "llama3"\nflavor = "8B"\n[training]\nseq_len = 4096\n', []),
+    ("transformers", "max_length: 4096\nbf16: true\n", ["--hf-config", "config.json"]),
     ("bridge", "model: {seq_length: 4096}\ntrain: {micro_batch_size: 1, global_batch_size: 64}\n", ["--hf-config", "config.json"]),
     ("nemo", "data: {seq_length: 4096, micro_batch_size: 1, global_batch_size: 64}\n"
      "model: {config: {_target_: nemo.collections.llm.gpt.model.llama.Llama3Config8B}}\n", []),
@@ -452,6 +453,51 @@ def test_arguments_in_yaml():
             file.write(text)
         done = subprocess.run([DTSIM, "import", "megatron", "arguments.yaml"], capture_output=True, text=True, check=False)
         expect(done.returncode == 4 and named in done.stderr, text, done.stderr)
+
+
+def test_transformers():
+    """TrainingArguments: batch, shares and formats by closed forms; through DeepSpeed what its file says with these values."""
+    rolls = random.Random(65)
+    for _ in range(12):
+        micro, steps, nodes, length = rolls.randint(1, 8), rolls.randint(1, 8), rolls.randint(1, 4), 128 * rolls.randint(1, 40)
+        fsdp, zero = rolls.choice((('"full_shard auto_wrap"', 3), ("[shard_grad_op, auto_wrap]", 2), ("full_shard", 3),
+                                   ("true", 3), ('""', None), ("hybrid_shard auto_wrap", 3), ("[]", None)))
+        form, precision = rolls.choice((("bf16", "mixed-bf16"), ("fp16", "mixed-fp16"), ("tf32", "tf32"), ("do_train", "fp32")))
+        again, limit = rolls.choice(("true", "false")), rolls.choice(("1.0", "0"))
+        text = ("per_device_train_batch_size: %d\ngradient_accumulation_steps: %d\nmax_length: %d\nfsdp: %s\n%s: true\n"
+                "gradient_checkpointing: %s\nmax_grad_norm: %s\nlearning_rate: 1.0e-5\noutput_dir: a\n" %
+                (micro, steps, length, fsdp, form, again, limit))
+        options = ["--hf-config", "config.json", "--set", "nnodes=%d" % nodes, "--set", "nproc_per_node=8"]
+        rc, scenario, said = run("transformers", text, *options)
+        expect(rc == 0 and (number("micro", scenario), number("global", scenario), number("sequence", scenario)) ==
+               (micro, micro * steps * nodes * 8, length) and number("zero", scenario) == zero and
+               "precision: " + precision in scenario and ("recompute: full" in scenario) == (again == "true") and
+               ("shard: 8" in scenario) == ("hybrid" in fsdp) and ("clip_gradients: true" in scenario) == (limit != "0"),
+               text, scenario + said)
+        keys = '{"train_micro_batch_size_per_gpu": %s, "gradient_accumulation_steps": %s, "gradient_clipping": %s, "train_batch_size": ' \
+               '%s, "bf16": {"enabled": %s}, "zero_optimization": {"stage": 3, "stage3_prefetch_bucket_size": "auto"}}'
+        with open("ds.json", "w") as file:
+            file.write(keys % (('"auto"',) * 5))
+        text = ('{"per_device_train_batch_size": %d, "gradient_accumulation_steps": %d, "max_length": %d, "bf16": true, '
+                '"deepspeed": "ds.json", "max_grad_norm": %s}' % (micro, steps, length, limit))
+        rc, scenario, said = run("transformers", text, *options)
+        own = run("deepspeed", keys % (micro, steps, limit, micro * steps * nodes * 8, "true"), "--set", "sequence=%d" % length, *options)
+        expect(rc == 0 and scenario.partition("\n")[2] == own[1].partition("\n")[2], text, scenario + own[1] + said + own[2])
+        rc, scenario, said = run("transformers", text, *options[:2])
+        expect(rc == 0 and number("global", scenario) == micro * steps * 8, "no GPUs said", scenario + said)
+        with open("ds.json", "w") as file:
+            file.write(keys % (micro + 1, '"auto"', '"auto"', '"auto"', '"auto"'))
+        rc, scenario, said = run("transformers", text, *options)
+        expect(rc == 4 and "ds.json:1:" in said and "train_micro_batch_size_per_gpu" in said, "another batch", said)
+    for text, named in (("optim: adamw_bnb_8bit\n", "optim"), ("use_peft: true\n", "use_peft"), ("load_in_4bit: true\n", "load_in_4bit"),
+                        ("bf16: true\nfp16: true\n", "fp16"), ("gradient_checkpoint: true\n", "gradient_checkpointing"),
+                        ("per_device_train_batch_size: 0\n", "per_device_train_batch_size"), ("fsdp: zero3\n", "fsdp"),
+                        ("deepspeed: none.json\n", "none.json"), ("tp_size: 2\n", "tp_size")):
+        rc, scenario, said = run("transformers", "max_length: 128\n" + text, "--hf-config", "config.json")
+        expect(rc == 4 and named in said, "transformers " + text, said)
+    expect(run("transformers", "max_length: 128\n")[0] == 4, "no model", "")
+    rc, scenario, said = run("transformers", "bf16: true\n", "--hf-config", "config.json")
+    expect(rc == 0 and "131072 is taken" in said, "transformers' length", said)
 
 
 def test_other_kinds():

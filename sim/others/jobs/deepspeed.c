@@ -278,7 +278,7 @@ static int put_model(struct imported *m, struct node *model)
         return error_add(m->err, EXIT_INPUT, m->launch->loc,
                          "the file does not say the model; give --hf-config CONFIG, a "
                          "Hugging Face config.json");
-    if (found > 0 && !model && !is_set(m->options, "sequence"))
+    if (found > 0 && !model && !job_sequence(m))
         imported_length(m, "sequence");
     return found > 0 ? 0 : -1;
 }
@@ -328,22 +328,28 @@ static int build(struct imported *m, struct node *model)
     return m->err->count ? -1 : 0;
 }
 
-struct node *deepspeed_scenario(struct arena *arena, const struct job_text *job, const char **comment, FILE *notes,
-                                struct error *err)
+struct node *deepspeed_of(struct arena *arena, const struct node *tree, const struct job_text *job, const char **comment,
+                          FILE *notes, struct error *err)
 {
     struct launch launch = {.file = job->file};
     struct imported m = {.arena = arena, .launch = &launch, .options = job->options, .table = &deepspeed_keys, .err = err};
-    struct node *root;
-    int rc = read_json(arena, job->file, job->text, job->length, &root, err);
+    int rc;
 
-    if (!rc) {
-        imported_begin(&m);
-        rc = job_arguments(arena, root, &launch, err) ? -1 : build(&m, job->model);
-        rc = imported_end(&m, rc, notes);
-    }
+    imported_begin(&m);
+    rc = job_arguments(arena, tree, &launch, err) ? -1 : build(&m, job->model);
+    rc = imported_end(&m, rc, notes);
     *comment = m.comment;
     launch_release(&launch);
     return rc ? NULL : m.root;
+}
+
+struct node *deepspeed_scenario(struct arena *arena, const struct job_text *job, const char **comment, FILE *notes,
+                                struct error *err)
+{
+    struct node *root;
+
+    return read_json(arena, job->file, job->text, job->length, &root, err) ? NULL :
+           deepspeed_of(arena, root, job, comment, notes, err);
 }
 
 int deepspeed_import(struct arena *arena, const char *path, const struct import_options *options, FILE *out,

@@ -19,7 +19,7 @@ static int refuse_other(const char *file, const char *kind, struct error *err)
     const char *end = strrchr(file, '.');
 
     for (size_t i = 0; end && i < COUNT(others); i++)
-        if (!strcmp(end, others[i].end) && (!others[i].kind || strcmp(others[i].kind, kind)))
+        if (!strcmp(end, others[i].end) && !(i == 2 && !strcmp(kind, "transformers")) && (!others[i].kind || strcmp(others[i].kind, kind)))
             return others[i].kind ?
                    error_add(err, EXIT_INPUT, (struct loc){.file = file}, "is no file that 'dtsim import %s' reads; expected "
                              "'dtsim import %s'", kind, others[i].kind) :
@@ -92,10 +92,20 @@ int job_arguments(struct arena *arena, const struct node *root, struct launch *l
     return 0;
 }
 
+const char *job_sequence(const struct imported *m)
+{
+    const char *sequence = NULL;
+
+    for (size_t i = 0; i < m->options->nsets; i++)
+        if (!strcmp(m->options->sets[i].name, "sequence"))
+            sequence = m->options->sets[i].value;
+    return sequence;
+}
+
 int job_model(struct imported *m, struct node *model)
 {
     struct hf_config config;
-    const char *sequence = NULL;
+    const char *sequence = job_sequence(m);
 
     if (!m->options->hf_config) {
         if (model)
@@ -105,9 +115,6 @@ int job_model(struct imported *m, struct node *model)
     if (hf_config_read(m->arena, m->options->hf_config, NULL, &config, m->err))
         return -1;
     node_put(m->arena, node_get(m->root, "model"), "transformer", config.shape);
-    for (size_t i = 0; i < m->options->nsets; i++)
-        if (!strcmp(m->options->sets[i].name, "sequence"))
-            sequence = m->options->sets[i].value;
     if (sequence)
         imported_put(m, "model.transformer.sequence", "%s", sequence);
     if (config.note)
