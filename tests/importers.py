@@ -143,6 +143,7 @@ KINDS = [
     ("deepspeed", '{"train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": true}}',
      ["--hf-config", "config.json", "--set", "sequence=4096"]),
     ("torchtitan", '[model]\nname = "llama3"\nflavor = "8B"\n[training]\nseq_len = 4096\n', []),
+    ("transformers", "max_length: 4096\nbf16: true\n", ["--hf-config", "config.json"]),
     ("bridge", "model: {seq_length: 4096}\ntrain: {micro_batch_size: 1, global_batch_size: 64}\n", ["--hf-config", "config.json"]),
     ("nemo", "data: {seq_length: 4096, micro_batch_size: 1, global_batch_size: 64}\n"
      "model: {config: {_target_: nemo.collections.llm.gpt.model.llama.Llama3Config8B}}\n", []),
@@ -344,6 +345,188 @@ def test_scripts():
         expect(not degree or (number("tensor", scenario) or 1) == degree, text, scenario)
         expect(not named or named in said, text, said)
     shutil.rmtree(beside)
+
+
+PLACE = "torchrun --nproc_per_node 8 "
+
+
+def test_programs():
+    """A program that is not Megatron-LM's own has arguments of its own: warned of, or refused where they make another model."""
+    rolls = random.Random(61)
+    plain = ["--max-padding-length 128", "--patch-tokenizer-type LLamaTokenizer", "--hf-checkpoint /a", "--rollout-batch-size 32",
+             "--sglang-moe-dense-tp-size 1", "--train-mode finetune", "--ref-load /b", "--kl-loss-coef 0.1", "--model-path /c"]
+    shapes = ["--vision-model-type clip", "--n-head-kv 8", "--use-alibi-mask", "--freeze-vit", "--num-hidden-layer 3",
+              "--moe-sparse-steps 2", "--sequence_parallelism 2", "--mtp-weight 1", "--rope-percent 0.5"]
+    for program in ("pretrain_qwen.py", "./a/train.py", "examples/multimodal/train.py", "../pretrain_megatron_llama.py"):
+        own, shape = rolls.sample(plain, 3), rolls.choice(shapes)
+        rc, scenario, said = run("megatron", PLACE + "%s %s %s" % (program, MODEL, " ".join(own)))
+        expect(rc == 0 and all(o.split()[0] in said for o in own) and "warning: " + program in said, program + str(own), said)
+        expect(run("megatron", PLACE + "%s %s %s" % (program, MODEL, " ".join(own)), "--strict")[0] == 4, program, "--strict takes it")
+        rc, scenario, said = run("megatron", PLACE + "%s %s %s" % (program, MODEL, shape))
+        expect(rc == 4 and shape.split()[0] in said, program + shape, said)
+    for text in (PLACE + "pretrain_gpt.py %s " + rolls.choice(plain), "%s " + rolls.choice(plain)):
+        expect(run("megatron", text % MODEL)[0] == 4, text, "it is taken")
+    for program in ("generate_text.py", "tools/run_inference.py", "-m tools.text_server", "evaluate_llama.py"):
+        rc, scenario, said = run("megatron", PLACE + "%s %s" % (program, MODEL))
+        expect(rc == 4 and "trains nothing" in said, program, said)
+    for more, size in (("--vocab-size 1000 --extra-vocab-size 24", 1024), ("--extra-vocab-size 24", None)):
+        rc, scenario, said = run("megatron", PLACE + "pretrain_qwen.py %s %s" % (MODEL.replace("--vocab-size 1024", ""), more))
+        expect((rc == 0 and number("vocabulary", scenario) == size) if size else "--set vocab-size" in said, more, said)
+
+
+def test_other_models():
+    """What makes another model is refused where it is given, and a log that does not give it is taken."""
+    for more, refused in (("--experimental-attention-variant gated_delta_net", True), ("--linear-attention-freq 4", True),
+                          ("--hybrid-override-pattern M-M*", True), ("--spec a b", True), ("--spec local", False), ("--moe-router-dtype fp32", False)):
+        rc, scenario, said = run("megatron", PLACE + "pretrain_gpt.py %s %s" % (MODEL, more))
+        expect((rc == 4 and more.split()[0] + ":" in said) if refused else rc == 0, more, said)
+    for value in ("None", "gated_delta_net"):
+        rc, scenario, said = run("megatron", (LOG % ("adam", False, False)).replace(
+            "  bf16 ", "  experimental_attention_variant .................. %s\n  bf16 " % value))
+        expect((rc == 0) == (value == "None"), "log with " + value, said)
+
+
+def test_missing_arguments():
+    """Arguments that a script uses and nobody gives are named, each at the option that it decides."""
+    rolls = random.Random(62)
+    options = ["--micro-batch-size", "--tensor-model-parallel-size", "--seq-length", "--global-batch-size"]
+    rest = "--num-layers 8 --hidden-size 512 --num-attention-heads 8 --max-position-embeddings 128 --vocab-size 1024 --bf16"
+    for _ in range(4):
+        places = rolls.sample(range(1, 20), len(options))
+        names = "".join("V%d=${%d}\n" % (i, place) for i, place in enumerate(places))
+        words = " ".join("%s ${V%d}" % (option, i) for i, option in enumerate(options))
+        text = ("if [ ${1}x = x ]; then A=1; fi\n" + names + "[ $(( ($V1 > 1) ? 1 : 0 )) -eq 1 ] && S=--sequence-parallel\n"
+                'run="torchrun --nproc_per_node 8 pretrain_gpt.py %s %s $S"\neval $run\n' % (rest, words))
+        rc, scenario, said = run("megatron", text)
+        for place, option in zip(places, options):
+            expect(re.search(re.escape(option) + r": the script's argument \$%d is not given" % place, said), text, said)
+        values = dict(zip(places, ("1", "2", "128", "64")))
+        rc, scenario, said = run("megatron", text, *[values.get(i, "x") for i in range(1, 20)])
+        expect(rc == 0 and number("tensor", scenario) == 2 and number("global", scenario) == 64, text, said)
+    rc, scenario, said = run("megatron", 'C="python $CODE/pretrain_gpt.py $PARAMETERS"\nsrun sh -c "$C"\n')
+    expect(rc == 4 and "CODE, PARAMETERS" in said, "variables that nobody sets", said)
+
+
+def deepspeed(zero, *options):
+    text = '{"train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": true}, "zero_optimization": %s}' % zero
+    return run("deepspeed", text, "--set", "sequence=4096", "--set", "nnodes=1", "--set", "nproc_per_node=8", *options)
+
+
+def test_deepspeed_keys():
+    """Three "auto" are functions of the model; fields have names of their own; comments are passed over."""
+    rolls = random.Random(63)
+    for _ in range(4):
+        hidden = 64 * rolls.randint(1, 200)
+        with open("model.json", "w") as config:
+            config.write(CONFIG.replace('"hidden_size": 2048', '"hidden_size": %d' % hidden).replace(
+                '"num_attention_heads": 32, "num_key_value_heads": 8', '"num_attention_heads": 8, "num_key_value_heads": 8'))
+        rc, scenario, said = deepspeed('{"stage": 3, "stage3_prefetch_bucket_size": "auto", "reduce_bucket_size": "auto", '
+                                       '"stage3_param_persistence_threshold": "auto"}', "--hf-config", "model.json")
+        expect(rc == 0 and number("prefetch", scenario) == hidden * hidden * 9 // 10, "auto of %d" % hidden, scenario + said)
+        rc, scenario, said = deepspeed('{"stage": 2, "reduce_bucket_size": "auto"}', "--hf-config", "model.json")
+        expect(rc == 0 and number("bucket", scenario) == 2 * hidden * hidden, "bucket of %d" % hidden, scenario + said)
+    rc, scenario, said = deepspeed('{"stage": "auto"}', "--hf-config", "config.json")
+    expect(rc == 4 and "zero_optimization.stage:" in said, "another auto", said)
+    names = ["prefetch_bucket_size", "max_live_parameters", "max_reuse_distance"]
+    values = [rolls.randint(1, 10**9) for _ in names]
+    told = []
+    for prefix in ("", "stage3_"):
+        rc, scenario, said = deepspeed('{"stage": 3, %s, "%sgather_16bit_weights_on_model_save": true}' % (", ".join(
+            '"%s%s": %d' % (prefix, name, value) for name, value in zip(names, values)), prefix), "--hf-config", "config.json")
+        told.append((rc, scenario))
+    expect(told[0] == told[1] and told[0][0] == 0 and str(values[1]) in told[0][1], "names of fields", told)
+    expect(deepspeed('{"stage": 3, "max_live_parameters": 0}', "--hf-config", "config.json")[0] == 0, "no live parameters", "")
+    expect(deepspeed('{"stage": 3, "live_parameters": 1}', "--hf-config", "config.json")[0] == 4, "no such field", "")
+    for key, rc in (("_comment", 0), ("//", 0), ("#note", 0), ("comment", 0), ("remark", 4)):
+        text = '{"train_micro_batch_size_per_gpu": 1, "%s": {"a": "auto"}}' % key
+        found = run("deepspeed", text, "--hf-config", "config.json", "--set", "sequence=128")
+        expect(found[0] == rc, "comment " + key, found[2])
+
+
+def test_arguments_in_yaml():
+    """Arguments in YAML say what they say on a command's line."""
+    rolls = random.Random(64)
+    for _ in range(8):
+        words = MODEL.split() + " ".join(rolls.sample(CHOICES, 4)).split()
+        pairs = {}
+        for word in words:
+            if word.startswith("--"):
+                name = word
+                pairs[name] = []
+            else:
+                pairs[name].append(word)
+        for head, indent in (("ENV_VARS:\n  A: 1\nMODEL_ARGS:\n", "  "), ("", "")):
+            text = head + "".join("%s%s: %s\n" % (indent, name, value[0] if value else "true") for name, value in pairs.items())
+            text += indent + "--recompute-activations-not: false\n"
+            with open("arguments.yaml", "w") as file:
+                file.write(text)
+            done = subprocess.run([DTSIM, "import", "megatron", "arguments.yaml", "--cluster", "dgx-h100"], capture_output=True,
+                                  text=True, timeout=60, check=False)
+            rc, scenario, said = run("megatron", " ".join(words), "--cluster", "dgx-h100")
+            expect((done.returncode, done.stdout.partition("\n")[2]) == (rc, scenario.partition("\n")[2]), text, done.stderr + said)
+    for text, named in (("a: 1\n", "bridge and nemo"), ("MODEL_ARGS: {a: 1}\n", "arguments.yaml:1:14")):
+        with open("arguments.yaml", "w") as file:
+            file.write(text)
+        done = subprocess.run([DTSIM, "import", "megatron", "arguments.yaml"], capture_output=True, text=True, check=False)
+        expect(done.returncode == 4 and named in done.stderr, text, done.stderr)
+
+
+def test_transformers():
+    """TrainingArguments: batch, shares and formats by closed forms; through DeepSpeed what its file says with these values."""
+    rolls = random.Random(65)
+    for _ in range(12):
+        micro, steps, nodes, length = rolls.randint(1, 8), rolls.randint(1, 8), rolls.randint(1, 4), 128 * rolls.randint(1, 40)
+        fsdp, zero = rolls.choice((('"full_shard auto_wrap"', 3), ("[shard_grad_op, auto_wrap]", 2), ("full_shard", 3),
+                                   ("true", 3), ('""', None), ("hybrid_shard auto_wrap", 3), ("[]", None)))
+        form, precision = rolls.choice((("bf16", "mixed-bf16"), ("fp16", "mixed-fp16"), ("tf32", "tf32"), ("do_train", "fp32")))
+        again, limit = rolls.choice(("true", "false")), rolls.choice(("1.0", "0"))
+        text = ("per_device_train_batch_size: %d\ngradient_accumulation_steps: %d\nmax_length: %d\nfsdp: %s\n%s: true\n"
+                "gradient_checkpointing: %s\nmax_grad_norm: %s\nlearning_rate: 1.0e-5\noutput_dir: a\n" %
+                (micro, steps, length, fsdp, form, again, limit))
+        options = ["--hf-config", "config.json", "--set", "nnodes=%d" % nodes, "--set", "nproc_per_node=8"]
+        rc, scenario, said = run("transformers", text, *options)
+        expect(rc == 0 and (number("micro", scenario), number("global", scenario), number("sequence", scenario)) ==
+               (micro, micro * steps * nodes * 8, length) and number("zero", scenario) == zero and
+               "precision: " + precision in scenario and ("recompute: full" in scenario) == (again == "true") and
+               ("shard: 8" in scenario) == ("hybrid" in fsdp) and ("clip_gradients: true" in scenario) == (limit != "0"),
+               text, scenario + said)
+        keys = '{"train_micro_batch_size_per_gpu": %s, "gradient_accumulation_steps": %s, "gradient_clipping": %s, "train_batch_size": ' \
+               '%s, "bf16": {"enabled": %s}, "zero_optimization": {"stage": 3, "stage3_prefetch_bucket_size": "auto"}}'
+        with open("ds.json", "w") as file:
+            file.write(keys % (('"auto"',) * 5))
+        text = ('{"per_device_train_batch_size": %d, "gradient_accumulation_steps": %d, "max_length": %d, "bf16": true, '
+                '"deepspeed": "ds.json", "max_grad_norm": %s}' % (micro, steps, length, limit))
+        rc, scenario, said = run("transformers", text, *options)
+        own = run("deepspeed", keys % (micro, steps, limit, micro * steps * nodes * 8, "true"), "--set", "sequence=%d" % length, *options)
+        expect(rc == 0 and scenario.partition("\n")[2] == own[1].partition("\n")[2], text, scenario + own[1] + said + own[2])
+        rc, scenario, said = run("transformers", text, *options[:2])
+        expect(rc == 0 and number("global", scenario) == micro * steps * 8, "no GPUs said", scenario + said)
+        with open("ds.json", "w") as file:
+            file.write(keys % (micro + 1, '"auto"', '"auto"', '"auto"', '"auto"'))
+        rc, scenario, said = run("transformers", text, *options)
+        expect(rc == 4 and "ds.json:1:" in said and "train_micro_batch_size_per_gpu" in said, "another batch", said)
+    for text, named in (("optim: adamw_bnb_8bit\n", "optim"), ("use_peft: true\n", "use_peft"), ("load_in_4bit: true\n", "load_in_4bit"),
+                        ("bf16: true\nfp16: true\n", "fp16"), ("gradient_checkpoint: true\n", "gradient_checkpointing"),
+                        ("per_device_train_batch_size: 0\n", "per_device_train_batch_size"), ("fsdp: zero3\n", "fsdp"),
+                        ("deepspeed: none.json\n", "none.json"), ("tp_size: 2\n", "tp_size")):
+        rc, scenario, said = run("transformers", "max_length: 128\n" + text, "--hf-config", "config.json")
+        expect(rc == 4 and named in said, "transformers " + text, said)
+    expect(run("transformers", "max_length: 128\n")[0] == 4, "no model", "")
+    rc, scenario, said = run("transformers", "bf16: true\n", "--hf-config", "config.json")
+    expect(rc == 0 and "131072 is taken" in said, "transformers' length", said)
+
+
+def test_other_kinds():
+    """A file of another kind is refused, and the message names its reader."""
+    for kind, name, named in (("torchtitan", "c.py", "Python"), ("nemo", "c.py", "Python"), ("bridge", "c.sh", "import megatron"),
+                              ("deepspeed", "c.toml", "import torchtitan"), ("torchtitan", "c.json", "import deepspeed")):
+        with open(name, "w") as file:
+            file.write("x = 1\n")
+        done = subprocess.run([DTSIM, "import", kind, name], capture_output=True, text=True, check=False)
+        expect(done.returncode == 4 and named in done.stderr, kind + " " + name, done.stderr)
+    for dtype, rc in (("bfloat16", 4), ("float32", 0)):
+        found = run("torchtitan", KINDS[2][1] + 'dtype = "%s"\n' % dtype)
+        expect(found[0] == rc and (not rc or "training.dtype" in found[2]), "torchtitan in " + dtype, found[2])
 
 
 CHOICES = ["--use-megatron-fsdp", "--data-parallel-sharding-strategy optim_grads_params", "--use-distributed-optimizer",

@@ -92,6 +92,13 @@ static struct node *import_torchtitan(struct arena *arena, const char *path, con
     return NULL;
 }
 
+static struct node *import_transformers(struct arena *arena, const char *path, const struct import_hints *hints,
+                                        struct error *err)
+{
+    transformers_import(arena, path, &hints->launch, stdout, stderr, err);
+    return NULL;
+}
+
 static struct node *import_bridge(struct arena *arena, const char *path, const struct import_hints *hints,
                                   struct error *err)
 {
@@ -130,6 +137,7 @@ static const struct import { const char *name; importer *import; } imports[] = {
     {"megatron", import_megatron},
     {"deepspeed", import_deepspeed},
     {"torchtitan", import_torchtitan},
+    {"transformers", import_transformers},
     {"bridge", import_bridge},
     {"nemo", import_nemo},
 };
@@ -153,7 +161,7 @@ static int unknown_kind(const struct command *command, const char *kind)
     if (meant)
         return usage_error(command, "unknown kind of file '%s'; did you mean '%s'?", kind, meant);
     return usage_error(command, "unknown kind of file '%s'; expected pytorch-schedule, nccl-tests, "
-                       "pipedream-profile, kineto, megatron, deepspeed, torchtitan, bridge or nemo", kind);
+                       "pipedream-profile, kineto, megatron, deepspeed, torchtitan, transformers, bridge or nemo", kind);
 }
 
 /* What the options say of a file of nccl-tests. */
@@ -219,7 +227,7 @@ static int launch_options(const struct command *command, const struct arguments 
 static bool is_launch(importer *import)
 {
     return import == import_megatron || import == import_deepspeed || import == import_torchtitan ||
-           import == import_bridge || import == import_nemo;
+           import == import_transformers || import == import_bridge || import == import_nemo;
 }
 
 /* Options that go with other kinds of files. */
@@ -231,8 +239,8 @@ static int refuse_options(const struct command *command, const struct arguments 
 
         if (arguments->values[i] && !goes)
             return usage_error(command, "%.*s goes with %s", (int)strcspn(options[i], "="), options[i],
-                               i <= OPT_PER_NODE ? "nccl-tests" : i >= OPT_ENV ? "megatron" : i == OPT_HF_CONFIG ? "deepspeed, torchtitan, bridge and nemo" :
-                               "megatron, deepspeed, torchtitan, bridge and nemo");
+                               i <= OPT_PER_NODE ? "nccl-tests" : i >= OPT_ENV ? "megatron" : i == OPT_HF_CONFIG ? "deepspeed, torchtitan, transformers, bridge and nemo" :
+                               "megatron, deepspeed, torchtitan, transformers, bridge and nemo");
     }
     if (arguments->npositional > 2 && import != import_megatron)
         return usage_error(command, "unexpected argument '%s'", arguments->positional[2]);
@@ -290,7 +298,7 @@ const struct command cmd_import = {
              "pipedream-profile FILE | kineto FILE | "
              "megatron FILE [ARGUMENTS...] [--env NAME=VALUE]... [--read FOLDER]... [--launch N] [--trust] | "
              "deepspeed FILE --hf-config CONFIG | torchtitan FILE [--hf-config CONFIG] | "
-             "bridge FILE [--hf-config CONFIG] | nemo FILE [--hf-config CONFIG] "
+             "transformers FILE --hf-config CONFIG | bridge FILE [--hf-config CONFIG] | nemo FILE [--hf-config CONFIG] "
              "[--cluster NAME] [--strict] [--set NAME=VALUE]...",
     .brief = "Prints a scenario, a model or measurements, made from another program's file.",
     .examples = "  dtsim import pytorch-schedule order.csv > order.yaml && dtsim show order.yaml --figure\n"
@@ -345,9 +353,10 @@ const struct command cmd_import = {
                "error\n"
                "  deepspeed           DeepSpeed's JSON: batch, ZeRO, offloading, formats. A value \"auto\" is an error that names "
                "the key:\n"
-               "                      give it by --set, as --set train_micro_batch_size_per_gpu=2\n"
+               "                      give it by --set\n"
                "  torchtitan          the TOML of a torchtitan job: degrees, schedule, batch, activation checkpointing, compile, "
                "float8\n"
+               "  transformers        Transformers' TrainingArguments (YAML, JSON), and the DeepSpeed file that they name\n"
                "  bridge              the YAML of Megatron Bridge: overrides, or all keys as ConfigContainer.to_yaml writes them\n"
                "  nemo                the YAML of a NeMo 2 recipe, as --to-yaml writes it\n"
                "  --hf-config CONFIG  the model: a Hugging Face config.json; left out where the file says the model or dtsim has "
@@ -356,9 +365,9 @@ const struct command cmd_import = {
                "that hold the\n"
                "                      degrees, unless the launcher or the log says how many GPUs\n"
                "  --set NAME=VALUE    an argument (num-layers=32), or nnodes and nproc_per_node\n"
-               "  --env NAME=VALUE    a variable with which the script begins; it has no others but what launchers set "
+               "  --env NAME=VALUE    a variable with which the script begins; else what launchers set "
                "(SLURM_NNODES)\n"
-               "  --read FOLDER       the script may read it, too\n"
+               "  --read FOLDER       the script may read it\n"
                "  --launch N          the Nth of the script's launches; left out: the first one with a model\n"
                "  --trust             run the script also where the kernel has no Landlock; it can read all your files then\n"
                "  --strict            warnings are errors\n"

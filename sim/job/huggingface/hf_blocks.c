@@ -30,9 +30,22 @@ enum block_attention hf_none(const struct hf_reading *reading, int block)
     return BLOCK_FULL;
 }
 
-/* Of each group of blocks, the last one sees all keys (gemma2, gemma3, cohere2, olmo3, gpt_oss). */
+const char *hf_pattern(const struct hf_reading *reading)
+{
+    const struct node *value = node_get(reading->config, "sliding_window_pattern");
+    const char *text = value && value->kind == NODE_SCALAR ? value->text : "";
+
+    return *text && strspn(text, "LG") == strlen(text) ? text : NULL;
+}
+
+/* Of each group of blocks, the last one sees all keys (gemma2, gemma3, cohere2, olmo3, gpt_oss, exaone4). */
 enum block_attention hf_every(const struct hf_reading *reading, int block)
 {
+    const char *pattern = hf_pattern(reading);
+
+    if (pattern)
+        return pattern[block % (int)strlen(pattern)] == 'G' ? BLOCK_FULL : BLOCK_SLIDING;
+
     int every = hf_number(reading, "_sliding_window_pattern", hf_number(reading, "sliding_window_pattern", 1));
 
     return every > 0 && (block + 1) % every == 0 ? BLOCK_FULL : BLOCK_SLIDING;
@@ -104,6 +117,7 @@ static enum block_attention listed(const struct hf_reading *reading, const struc
 {
     static const struct { const char *name; enum block_attention attention; } known[] = {
         {"full_attention", BLOCK_FULL}, {"attention", BLOCK_FULL}, {"global", BLOCK_FULL},
+        {"deepseek_sparse_attention", BLOCK_FULL},           /* hf_note says what its indexer would do */
         {"sliding_attention", BLOCK_SLIDING}, {"local", BLOCK_SLIDING}, {"chunked_attention", BLOCK_CHUNKED},
     };
     const struct node *item = types->items[block];

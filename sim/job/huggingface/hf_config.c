@@ -229,7 +229,7 @@ static void check_kinds(const struct hf_reading *reading)
             const struct node *value = node_get(reading->config, word);
             bool plain = value && value->kind == NODE_SCALAR && !value->quoted;
 
-            if (value && !(plain && (kinds[i].numbers ? hf_number(reading, word, INT_MIN) != INT_MIN :
+            if (value && !(!strcmp(word, "sliding_window_pattern") && hf_pattern(reading)) && !(plain && (kinds[i].numbers ? hf_number(reading, word, INT_MIN) != INT_MIN :
                                      !strcmp(value->text, "true") || !strcmp(value->text, "false"))))
                 error_add(reading->err, EXIT_INPUT, value->loc, "hf_config: %s: expected %s", word, kinds[i].expected);
         }

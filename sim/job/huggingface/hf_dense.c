@@ -119,6 +119,17 @@ const struct family hf_dense[] = {
      .defaults = "{vocab_size: 103424, hidden_size: 1024, intermediate_size: 3072, num_hidden_layers: 18, "
                  "num_attention_heads: 16, num_key_value_heads: 2, head_dim: 128, max_position_embeddings: 131072, "
                  "tie_word_embeddings: true, use_bias: false}"},
+    {.types = "seed_oss", .class = "SeedOssConfig", .base = LLAMA,
+     .rules = {{"attention_bias", "qkv_bias", NULL}, {"attention_out_bias", "projection_bias", NULL}},
+     .defaults = "{vocab_size: 155136, hidden_size: 4096, intermediate_size: 27648, num_hidden_layers: 64, "
+                 "num_attention_heads: 80, num_key_value_heads: 8, head_dim: 128, max_position_embeddings: 524288, "
+                 "tie_word_embeddings: false, attention_bias: true, attention_out_bias: false, mlp_bias: false, "
+                 "attention_dropout: 0.1, residual_dropout: 0.1}"},
+    /* a norm after each half of a block instead of before it, as in olmo2 */
+    {.types = "exaone4", .class = "Exaone4Config", .base = LLAMA, .fixed = "{qk_norm: head}", .attention = hf_every,
+     .defaults = "{vocab_size: 102400, hidden_size: 4096, intermediate_size: 16384, num_hidden_layers: 32, "
+                 "num_attention_heads: 32, num_key_value_heads: 32, max_position_embeddings: 2048, "
+                 "tie_word_embeddings: false, attention_dropout: 0, sliding_window: 4096, sliding_window_pattern: 4}"},
     {.types = "phi3", .class = "Phi3Config", .base = LLAMA,
      .defaults = "{vocab_size: 32064, hidden_size: 3072, intermediate_size: 8192, num_hidden_layers: 32, "
                  "num_attention_heads: 32, num_key_value_heads: null, max_position_embeddings: 4096, "

@@ -99,6 +99,23 @@ const struct family hf_experts[] = {
     /* with an indexer, which chooses index_topk keys for each query; here a query sees all keys, as in deepseek_v3 */
     {.types = "deepseek_v32", .class = "DeepseekV32Config", .base = LLAMA, .has_experts = hf_after_dense,
      .refused = "attention_bias", .defaults = "{" DEEPSEEK_V3 ", index_topk: 2048}"},
+    {.types = "glm_moe_dsa", .class = "GlmMoeDsaConfig", .base = LLAMA, .has_experts = hf_after_dense,
+     .refused = "attention_bias mlp_bias",
+     .defaults = "{vocab_size: 154880, hidden_size: 6144, intermediate_size: 12288, moe_intermediate_size: 2048, "
+                 "num_hidden_layers: 78, num_attention_heads: 64, num_key_value_heads: 64, n_shared_experts: 1, "
+                 "n_routed_experts: 256, kv_lora_rank: 512, q_lora_rank: 2048, qk_rope_head_dim: 64, v_head_dim: 256, "
+                 "qk_nope_head_dim: 192, num_experts_per_tok: 8, first_k_dense_replace: 3, "
+                 "max_position_embeddings: 202752, tie_word_embeddings: false, attention_dropout: 0, index_topk: 2048}"},
+    /* of the hub (inclusionAI/Ling-mini-2.0, configuration_bailing_moe_v2.py) */
+    {.types = "bailing_moe_v2", .class = "BailingMoeV2Config", .base = LLAMA, .has_experts = hf_after_dense,
+     .rules = {{"use_qk_norm", "qk_norm", "head"}, {"use_qkv_bias", "qkv_bias", NULL},
+               {"use_bias", "projection_bias", NULL}, {"num_shared_experts", "shared_experts", NULL},
+               {"output_dropout", "dropout", NULL}},
+     .defaults = "{vocab_size: 157184, hidden_size: 2048, intermediate_size: 5120, num_hidden_layers: 20, "
+                 "num_attention_heads: 16, num_key_value_heads: 4, head_dim: 128, max_position_embeddings: 32768, "
+                 "tie_word_embeddings: false, use_qkv_bias: false, use_bias: false, use_qk_norm: true, "
+                 "attention_dropout: 0, output_dropout: 0, num_experts: 256, num_shared_experts: 1, "
+                 "num_experts_per_tok: 8, moe_intermediate_size: 512, first_k_dense_replace: 1}"},
     {.types = "glm4_moe", .class = "Glm4MoeConfig", .base = LLAMA, .fixed = "{projection_bias: false}",
      .has_experts = hf_after_dense,
      .rules = {{"attention_bias", "qkv_bias", NULL}, {"use_qk_norm", "qk_norm", "head"}},

@@ -53,6 +53,8 @@ void hf_put_number(struct hf_reading *reading, const char *to, double value);
 /* Sets the keys of `shape` that say which blocks have a window, and which have experts. */
 void hf_windows(struct hf_reading *reading);
 void hf_expert_blocks(struct hf_reading *reading);
+/* sliding_window_pattern as letters, L for a block with the window and G for one without; NULL: it is none. */
+const char *hf_pattern(const struct hf_reading *reading);
 /* For family.attention and family.has_experts. */
 enum block_attention hf_none(const struct hf_reading *reading, int block);
 enum block_attention hf_every(const struct hf_reading *reading, int block);

@@ -50,6 +50,17 @@ TRUE_IF(sized, s->cluster.nodes > 0)
 NUMBER(gpus, s->cluster.nodes > 0 ? cluster_gpus(&s->cluster) : 0)
 NUMBER(node_gpus, cluster_node_gpus(&s->cluster, 0))
 
+/* The least compute capability of the GPUs; 0: a chip without one, or nobody says it. */
+static struct value capability_fact(const void *of)
+{
+    subject s = of;
+    double least = INFINITY;
+
+    for (int kind = 0; !s->cluster.ideal && kind < cluster_kinds(&s->cluster); kind++)
+        least = fmin(least, cluster_sheet(&s->cluster, cluster_kind_gpu(&s->cluster, kind))->compute_capability);
+    return value_number(isfinite(least) ? least : 0);
+}
+
 static struct value sockets_fact(const void *of)
 {
     subject s = of;
@@ -159,7 +170,7 @@ TRUE_IF(recomputes_shared, recomputed_modules(&s->memory.recompute) >> MODULE_SH
 #define ROW(name) {#name, name##_fact}
 static const struct fact facts[] = {
     ROW(transformer), ROW(timed), ROW(split_auto), ROW(experts), ROW(latent), ROW(head), ROW(model_stages), ROW(dense_ends),
-    ROW(ideal), ROW(named), ROW(sized), ROW(gpus), ROW(node_gpus), ROW(sockets), ROW(hosts_known), ROW(hosts_update),
+    ROW(ideal), ROW(named), ROW(sized), ROW(gpus), ROW(node_gpus), ROW(capability), ROW(sockets), ROW(hosts_known), ROW(hosts_update),
     ROW(room_known), ROW(schedule), ROW(ordered), ROW(asynchronous), ROW(with_gradient), ROW(recomputes), ROW(just_in_time),
     ROW(opportunistic), ROW(placed), ROW(directions), ROW(stages), ROW(slices), ROW(micro_batches), ROW(forwards),
     ROW(counted), ROW(micro_batched), ROW(replicas), ROW(step), ROW(fewest_chunks), ROW(most_chunks), ROW(one_batch),

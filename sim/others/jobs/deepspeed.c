@@ -2,6 +2,7 @@
 #include "jobs/jobs_internal.h"
 
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 #include <strings.h>
 
@@ -62,7 +63,26 @@ static bool is_set(const struct import_options *options, const char *name)
     return false;
 }
 
-/* "auto" is what Hugging Face's Trainer replaces by a value of its own arguments. Nobody knows it here. */
+/* "auto" of three keys is a function of the model (Transformers, integrations/deepspeed.py, trainer_config_finalize;
+ * Accelerate, accelerator.py, _prepare_deepspeed); the two of stage 3 have no effect without it. NULL: it is no such key, or
+ * the model is not known. */
+static const char *of_model(const struct imported *m, const char *name)
+{
+    static const struct { const char *name; double squares, factor; } keys[] = {
+        {ZERO "reduce_bucket_size", 1, 0}, {ZERO "stage3_prefetch_bucket_size", 0.9, 0},
+        {ZERO "stage3_param_persistence_threshold", 0, 10},
+    };
+    const struct node *node = node_at(m->root, "model.transformer.hidden");
+    const struct argument_row *row = m->table->find(name, true);
+    double hidden = node && node->text ? strtod(node->text, NULL) : 0;
+
+    for (size_t i = 0; hidden > 0 && row && i < COUNT(keys); i++)
+        if (!strcmp(row->name, keys[i].name))
+            return arena_printf(m->arena, "%.0f", floor(keys[i].squares * hidden * hidden + keys[i].factor * hidden));
+    return NULL;
+}
+
+/* Any other "auto" is what Hugging Face's Trainer replaces by a value of its own arguments. Nobody knows it here. */
 static int drop_auto(struct imported *m)
 {
     struct launch_arguments *arguments = &m->launch->arguments;
@@ -70,9 +90,14 @@ static int drop_auto(struct imported *m)
     int rc = 0;
 
     for (size_t i = 0; i < arguments->count; i++) {
-        const struct launch_argument *argument = &arguments->items[i];
+        struct launch_argument *argument = &arguments->items[i];
         const struct argument_row *row = m->table->find(argument->name, true);
         bool automatic = argument->count == 1 && !strcmp(argument->values[0].text, "auto");
+
+        if (automatic && of_model(m, argument->name)) {
+            argument->values[0].text = of_model(m, argument->name);
+            automatic = false;
+        }
 
         if (automatic && row && row->class == ARGUMENT_MAPPED && !is_set(m->options, argument->name) &&
             strcmp(argument->name, "pipeline.stages"))
@@ -80,7 +105,7 @@ static int drop_auto(struct imported *m)
                            "%s: \"auto\" is a value that Hugging Face's Trainer "
                            "fills in, and the file alone does not say it; give --set %s=VALUE",
                            argument->name, argument->name);
-        if (!automatic)
+        if (!automatic || !row)
             arguments->items[kept++] = *argument;
     }
     arguments->count = kept;
@@ -212,7 +237,7 @@ static void put_zero(struct imported *m, long stage, long data)
     if (stage == 3) {
         imported_put(m, "software.flatten", "false");
         imported_put(m, "software.prefetch", "%.0f", amount(m, ZERO "stage3_prefetch_bucket_size"));
-        imported_put(m, "software.live_parameters", "%.0f", amount(m, ZERO "stage3_max_live_parameters"));
+        imported_put(m, "software.live_parameters", "%.0f", fmax(1, amount(m, ZERO "stage3_max_live_parameters")));
         imported_put(m, "software.reuse_distance", "%.0f", amount(m, ZERO "stage3_max_reuse_distance"));
         if (amount(m, ZERO "stage3_param_persistence_threshold") != 1e5)
             imported_warn(m, ZERO "stage3_param_persistence_threshold", "the threshold is simulated as 100000");
@@ -253,7 +278,7 @@ static int put_model(struct imported *m, struct node *model)
         return error_add(m->err, EXIT_INPUT, m->launch->loc,
                          "the file does not say the model; give --hf-config CONFIG, a "
                          "Hugging Face config.json");
-    if (found > 0 && !model && !is_set(m->options, "sequence"))
+    if (found > 0 && !model && !job_sequence(m))
         imported_length(m, "sequence");
     return found > 0 ? 0 : -1;
 }
@@ -261,14 +286,17 @@ static int put_model(struct imported *m, struct node *model)
 static int build(struct imported *m, struct node *model)
 {
     long stage, data;
-    int rc = drop_auto(m);
+    int rc;
 
+    if (m->options->hf_config && put_model(m, model))
+        return -1;
+    rc = drop_auto(m);
     if (imported_sort(m) || rc)
         return -1;
     stage = imported_number(m, ZERO "stage");
     m->software = "deepspeed";
     imported_plain(m);
-    if (put_model(m, model))
+    if (!m->options->hf_config && put_model(m, model))
         return -1;
     if (stage < 0 || stage > 3)
         return imported_refuse(m, ZERO "stage", "expected 0 to 3, found %ld", stage);
@@ -300,22 +328,28 @@ static int build(struct imported *m, struct node *model)
     return m->err->count ? -1 : 0;
 }
 
-struct node *deepspeed_scenario(struct arena *arena, const struct job_text *job, const char **comment, FILE *notes,
-                                struct error *err)
+struct node *deepspeed_of(struct arena *arena, const struct node *tree, const struct job_text *job, const char **comment,
+                          FILE *notes, struct error *err)
 {
     struct launch launch = {.file = job->file};
     struct imported m = {.arena = arena, .launch = &launch, .options = job->options, .table = &deepspeed_keys, .err = err};
-    struct node *root;
-    int rc = read_json(arena, job->file, job->text, job->length, &root, err);
+    int rc;
 
-    if (!rc) {
-        imported_begin(&m);
-        rc = job_arguments(arena, root, &launch, err) ? -1 : build(&m, job->model);
-        rc = imported_end(&m, rc, notes);
-    }
+    imported_begin(&m);
+    rc = job_arguments(arena, tree, &launch, err) ? -1 : build(&m, job->model);
+    rc = imported_end(&m, rc, notes);
     *comment = m.comment;
     launch_release(&launch);
     return rc ? NULL : m.root;
+}
+
+struct node *deepspeed_scenario(struct arena *arena, const struct job_text *job, const char **comment, FILE *notes,
+                                struct error *err)
+{
+    struct node *root;
+
+    return read_json(arena, job->file, job->text, job->length, &root, err) ? NULL :
+           deepspeed_of(arena, root, job, comment, notes, err);
 }
 
 int deepspeed_import(struct arena *arena, const char *path, const struct import_options *options, FILE *out,

@@ -134,7 +134,7 @@ static const char *const idle_below[] = {"optimizer.params",    "scheduler",
                                          "data_efficiency",     "flops_profiler",
                                          "curriculum_learning", "progressive_layer_drop",
                                          "eigenvalue"};
-static const struct argument_row idle_row = IDLE("optimizer.params, scheduler, logs");
+static const struct argument_row idle_row = IDLE("optimizer.params, scheduler, logs, comments");
 /* The same of what is not simulated. */
 static const char *const lacking_below[] = {"compression_training", "aio", ZERO "zenflow"};
 
@@ -150,10 +150,22 @@ static bool below(const char *name, const char *folder)
     return !strncmp(name, folder, length) && name[length] == '.';
 }
 
+/* Whether a key is a row's, by its name or by the field's own, of which stage3_... is an alias (runtime/zero/config.py). */
+static bool is_row(const struct argument_row *row, const char *name)
+{
+    const char prefix[] = ZERO "stage3_";
+
+    return text_same(row->name, name) || (!strncmp(row->name, prefix, sizeof prefix - 1) && below(name, "zero_optimization") &&
+                                          text_same(row->name + sizeof prefix - 1, name + sizeof ZERO - 1));
+}
+
 static const struct argument_row *find(const char *name, bool log)
 {
+    /* comments: DeepSpeed passes over what it does not know at the top, and there alone */
+    if (strchr("_#/", *name) || below(name, "comment") || text_same(name, "comment"))
+        return &idle_row;
     for (size_t i = 0; i < COUNT(rows); i++)
-        if (text_same(rows[i].name, name))
+        if (is_row(&rows[i], name))
             return &rows[i];
     for (size_t i = 0; i < COUNT(lacking_below); i++)
         if (below(name, lacking_below[i]))

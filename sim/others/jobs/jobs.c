@@ -10,12 +10,35 @@
 #include "launch/imported.h"
 #include "launch/launch.h"
 
+/* Refuses a file that another reader reads, or none, as far as its name tells. */
+static int refuse_other(const char *file, const char *kind, struct error *err)
+{
+    static const struct { const char *end, *kind; } others[] = {
+        {".sh", "megatron"}, {".toml", "torchtitan"}, {".json", "deepspeed"}, {".py", NULL},
+    };
+    const char *end = strrchr(file, '.');
+
+    for (size_t i = 0; end && i < COUNT(others); i++)
+        if (!strcmp(end, others[i].end) && !(i == 2 && !strcmp(kind, "transformers")) && (!others[i].kind || strcmp(others[i].kind, kind)))
+            return others[i].kind ?
+                   error_add(err, EXIT_INPUT, (struct loc){.file = file}, "is no file that 'dtsim import %s' reads; expected "
+                             "'dtsim import %s'", kind, others[i].kind) :
+                   error_add(err, EXIT_INPUT, (struct loc){.file = file}, "is a program in Python, which is not run; expected "
+                             "the file that it is given or writes (TOML, YAML, JSON). Configurations of torchtitan of 2026 are "
+                             "functions in Python: give the TOML of a release until 2025, or its keys as TOML");
+    return 0;
+}
+
 int job_import(struct arena *arena, const char *path, const struct job_kind *kind, const struct import_options *options,
                FILE *out, FILE *notes, struct error *err)
 {
     bool standard = !strcmp(path, "-");
     const char *file = standard ? "standard input" : path, *comment = "";
     size_t length;
+
+    if (refuse_other(file, kind->name, err))
+        return -1;
+
     char *text = file_read(standard ? "/dev/stdin" : path, "job's file", CONF_MAX_BYTES, (struct loc){.file = file},
                            &length, err);
     struct node *root;
@@ -69,10 +92,20 @@ int job_arguments(struct arena *arena, const struct node *root, struct launch *l
     return 0;
 }
 
+const char *job_sequence(const struct imported *m)
+{
+    const char *sequence = NULL;
+
+    for (size_t i = 0; i < m->options->nsets; i++)
+        if (!strcmp(m->options->sets[i].name, "sequence"))
+            sequence = m->options->sets[i].value;
+    return sequence;
+}
+
 int job_model(struct imported *m, struct node *model)
 {
     struct hf_config config;
-    const char *sequence = NULL;
+    const char *sequence = job_sequence(m);
 
     if (!m->options->hf_config) {
         if (model)
@@ -82,9 +115,6 @@ int job_model(struct imported *m, struct node *model)
     if (hf_config_read(m->arena, m->options->hf_config, NULL, &config, m->err))
         return -1;
     node_put(m->arena, node_get(m->root, "model"), "transformer", config.shape);
-    for (size_t i = 0; i < m->options->nsets; i++)
-        if (!strcmp(m->options->sets[i].name, "sequence"))
-            sequence = m->options->sets[i].value;
     if (sequence)
         imported_put(m, "model.transformer.sequence", "%s", sequence);
     if (config.note)

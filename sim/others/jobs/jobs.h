@@ -1,5 +1,6 @@
 /* jobs: files that configure a training job, and the scenario that such a file says: DeepSpeed's JSON, torchtitan's
- * TOML, the YAML of Megatron Bridge and of NeMo 2. launch/imported.h has the classes of their keys. */
+ * TOML, Transformers' TrainingArguments, the YAML of Megatron Bridge and of NeMo 2. launch/imported.h has the classes of
+ * their keys. */
 #ifndef DTSIM_JOBS_H
 #define DTSIM_JOBS_H
 
@@ -13,6 +14,8 @@ int deepspeed_import(struct arena *arena, const char *path, const struct import_
                      FILE *notes, struct error *err);
 int torchtitan_import(struct arena *arena, const char *path, const struct import_options *options, FILE *out,
                       FILE *notes, struct error *err);
+int transformers_import(struct arena *arena, const char *path, const struct import_options *options, FILE *out,
+                        FILE *notes, struct error *err);
 int bridge_import(struct arena *arena, const char *path, const struct import_options *options, FILE *out, FILE *notes,
                   struct error *err);
 int nemo_import(struct arena *arena, const char *path, const struct import_options *options, FILE *out, FILE *notes,

@@ -16,6 +16,11 @@ int job_arguments(struct arena *arena, const struct node *root, struct launch *l
 /* Puts the model: --hf-config's, with the tokens that --set sequence=N says, or `model`. 1; 0: there is neither; -1: an
  * error. */
 int job_model(struct imported *m, struct node *model);
+/* The tokens of a sample that --set sequence=N says; NULL: it does not. */
+const char *job_sequence(const struct imported *m);
+/* The scenario of DeepSpeed's keys. */
+struct node *deepspeed_of(struct arena *arena, const struct node *tree, const struct job_text *job, const char **comment,
+                          FILE *notes, struct error *err);
 /* Whether a key that is true or false is true; left out: its default. */
 bool job_true(const struct imported *m, const char *name);
 

@@ -21,7 +21,10 @@ const char *launch_unknown(struct arena *arena, const char *text)
 {
     const char *begin = strchr(text, MARK_BEGIN), *end = begin ? strchr(begin, MARK_END) : NULL;
 
-    return begin ? arena_strndup(arena, begin + 1, end ? (size_t)(end - begin - 1) : strlen(begin + 1)) : NULL;
+    size_t length = !begin ? 0 : end ? (size_t)(end - begin - 1) : strlen(begin + 1);
+
+    return !begin ? NULL : arena_printf(arena, "%s%.*s", begin[1] == '#' ? "$" : "", (int)length - (begin[1] == '#'),
+                                        begin + 1 + (begin[1] == '#'));
 }
 
 static bool in_word(char c)

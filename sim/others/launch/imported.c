@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "config/conf.h"
+#include "config/field.h"
 #include "launch/launch.h"
 #include "scenario/scenario.h"
 
@@ -92,6 +93,9 @@ static void warn_lacking(struct imported *m)
         if (m->given[i] && row->class == ARGUMENT_LACKS)
             launch_warn(m->launch, m->arena, m->given[i]->loc, "%s is not simulated%s%s",
                         imported_shown(m, row->name), row->why ? ": " : "", row->why ? row->why : "");
+        else if (m->given[i] && row->class == ARGUMENT_REFUSED &&
+                 !(row->words && m->given[i]->count && word_in(row->words, m->given[i]->values[0].text)))
+            imported_refuse(m, row->name, "%s, which is not simulated", row->why);
 }
 
 static int by_place(const void *a, const void *b)

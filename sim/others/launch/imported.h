@@ -15,7 +15,8 @@ struct imported {
     const struct argument_table *table;
     const struct launch_argument **given;    /* by row; NULL: left out, or switched off */
     const char **names;                      /* the keys that there are, once one is unknown; else NULL */
-    size_t counts[ARGUMENT_LACKS + 1];       /* of arguments that are given */
+    size_t counts[ARGUMENT_REFUSED + 1];     /* of arguments that are given */
+    const char *others;                      /* arguments of another program than the framework's, after ", " each */
     const char *software;
     bool shaped;                             /* the scenario has its transformer from another file */
     struct node *root;

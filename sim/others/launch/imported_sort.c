@@ -90,6 +90,9 @@ static int refuse_unknown(struct imported *m, const struct argument_row *row, co
     const char *name = launch_unknown(m->arena, value->text);
     bool variable = isalpha((unsigned char)*name) || *name == '_';
 
+    if (*name == '$' && isdigit((unsigned char)name[1]))
+        return error_add(m->err, EXIT_INPUT, value->loc, "%s: the script's argument %s is not given; give the arguments behind "
+                         "the script's name, or --set %s=VALUE", imported_shown(m, row->name), name, row->name);
     return error_add(m->err, EXIT_INPUT, value->loc, "%s: %s is not known here: the file alone does not say it; give "
                      "%s %s=VALUE", imported_shown(m, row->name), name, variable ? "--env" : "--set", variable ? name : row->name);
 }
@@ -214,13 +217,35 @@ static const char *noun(const struct imported *m)
     return *m->table->dashes ? "argument" : "key";
 }
 
+/* An argument that is none of the framework's. Where the program is not the framework's own, it may be the program's. */
+static int sort_other(struct imported *m, const struct launch_argument *argument, size_t rows)
+{
+    bool others = m->launch->program && m->table->is_own && !m->table->is_own(m->launch->program);
+    const char *dashes = m->table->dashes, *meant;
+    char shown[CLIP_SIZE];
+
+    text_clip(argument->name, shown, sizeof shown);
+    if (others && m->table->is_shape(argument->name))
+        return error_add(m->err, EXIT_INPUT, argument->loc, "%s%s is no argument of %s but of %s, and what it does to the "
+                         "model is not simulated", dashes, shown, m->table->framework, m->launch->program);
+    if (others) {
+        m->others = arena_printf(m->arena, "%s%s%s%s", m->others ? m->others : "", m->others ? ", " : "", dashes, shown);
+        return 0;
+    }
+    if (!m->names)
+        m->names = row_names(m, rows);
+    meant = m->err->count < ERROR_MAX ? nearest(argument->name, row_name, m->names) : NULL;
+    return meant ? error_add(m->err, EXIT_INPUT, argument->loc, "unknown %s '%s%s'; did you mean '%s%s'?",
+                             noun(m), dashes, shown, dashes, meant) :
+           error_add(m->err, EXIT_INPUT, argument->loc, "unknown %s '%s%s'; expected one of %s's", noun(m), dashes,
+                     shown, m->table->framework);
+}
+
 static int sort_one(struct imported *m, struct launch_argument *argument, size_t rows, const char **strangers)
 {
     const struct argument_row *row = m->table->find(argument->name, m->launch->log);
     bool log = m->launch->log, plain = row && !row->why && row->class == ARGUMENT_LACKS;
-    const char *meant, *value = argument->count ? argument->values[0].text : "";
-    const char *dashes = m->table->dashes;
-    char shown[CLIP_SIZE];
+    const char *value = argument->count ? argument->values[0].text : "";
 
     if (log &&
         ((m->table->is_inner && m->table->is_inner(argument->name)) || (row && !is_on(row, argument->name, argument))))
@@ -233,17 +258,7 @@ static int sort_one(struct imported *m, struct launch_argument *argument, size_t
             *strangers = arena_printf(m->arena, "%s%s%s", *strangers, **strangers ? ", " : "", argument->name);
         return 0;
     }
-    if (!row) {
-        if (!m->names)
-            m->names = row_names(m, rows);
-        meant = m->err->count < ERROR_MAX ? nearest(argument->name, row_name, m->names) : NULL;
-        text_clip(argument->name, shown, sizeof shown);
-        return meant ? error_add(m->err, EXIT_INPUT, argument->loc, "unknown %s '%s%s'; did you mean '%s%s'?",
-                                 noun(m), dashes, shown, dashes, meant) :
-               error_add(m->err, EXIT_INPUT, argument->loc, "unknown %s '%s%s'; expected one of %s's", noun(m), dashes,
-                         shown, m->table->framework);
-    }
-    return keep(m, row, argument);
+    return row ? keep(m, row, argument) : sort_other(m, argument, rows);
 }
 
 /* --set num-layers=32 is as if the last argument were --num-layers 32. */
@@ -332,6 +347,9 @@ int imported_sort(struct imported *m)
     if (*strangers)
         launch_warn(m->launch, m->arena, m->launch->loc, "what these do is not simulated, and whether they have their "
                     "defaults is not known here: %s", strangers);
+    if (m->others)
+        launch_warn(m->launch, m->arena, m->launch->loc, "%s has arguments of its own, and what they do is not simulated: %s",
+                    m->launch->program, m->others);
     warn_alone(m);
     return rc;
 }

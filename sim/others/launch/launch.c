@@ -37,12 +37,22 @@ static void divide(struct arena *arena, const struct launch_word *words, size_t 
     }
 }
 
+/* package.module behind -m, where it is none that starts others. */
+static bool is_module(const struct launch_word *words, size_t i)
+{
+    const char *text = words[i].text;
+
+    return i > 0 && !strcmp(words[i - 1].text, "-m") && isalpha((unsigned char)*text) && strchr(text, '.') &&
+           strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.") == strlen(text) &&
+           strncmp(text, "torch.distributed.", sizeof "torch.distributed." - 1);
+}
+
 size_t launch_program(const struct launch_word *words, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         size_t length = strlen(words[i].text);
 
-        if (length > 3 && !strcmp(words[i].text + length - 3, ".py") && *words[i].text != '-')
+        if ((length > 3 && !strcmp(words[i].text + length - 3, ".py") && *words[i].text != '-') || is_module(words, i))
             return i;
     }
     return count;

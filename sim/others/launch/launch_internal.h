@@ -18,6 +18,8 @@ int launch_words_read(struct arena *arena, const char *file, const char *text, s
 /* Puts marks into words where `marked`, the same launch with marks for variables that nobody sets, has them in the place of
  * nothing. Where a default holds instead, the words stay. false: the launches have other options, and nothing is taken. */
 bool launch_take_marks(struct arena *arena, struct launch_words *words, const struct launch_words *marked);
+/* The same where the launches may have other options. */
+void launch_merge_marks(struct arena *arena, struct launch_words *words, const struct launch_words *marked);
 /* Adds a doubt for each option that two launches do not have alike. */
 void launch_compare(struct arena *arena, const struct launch_words *words, const struct launch_words *other, struct loc loc,
                     const char *why, struct launch *launch);

@@ -88,14 +88,20 @@ static bool mark_unbound(struct launch_search *s)
     return false;
 }
 
-/* Runs the script for its words: as it is; with exit passed over; for the variables that it fills, where it starts nothing. */
+/* Runs the script for its words: as it is; with exit passed over; for the variables that it fills, where it starts nothing;
+ * with marks for all that nobody sets. */
 static int find_launch(struct launch_search *s)
 {
-    struct bash_world worlds[] = {{0}, {.passes = true}, {.arrays = true}};
+    struct bash_world worlds[] = {{0}, {.passes = true}, {.arrays = true}, {.passes = true}};
+    bool starts_nothing = false;
 
     for (size_t i = 0; i < COUNT(worlds) && !s->chosen; i++) {
-        if (worlds[i].arrays && (s->commands.count || s->commands.remarks.count))
-            break;
+        if (worlds[i].arrays)
+            starts_nothing = !s->commands.count && !s->commands.remarks.count;
+        if (i + 1 == COUNT(worlds) ? starts_nothing : worlds[i].arrays && !starts_nothing)
+            continue;
+        if (i + 1 == COUNT(worlds))
+            launch_mark_all(s);
         for (int runs = 0; runs <= MOST_NAMES && !s->chosen && (!runs || mark_unbound(s)); runs++) {
             worlds[i].marks = s->marks;
             worlds[i].nmarks = s->nmarks;
@@ -191,6 +197,10 @@ static int read_launch(struct launch_search *s)
         launch_take(s->arena, &words, s->chosen, s->launch);
     for (size_t i = 0; !words.count && i < s->commands.remarks.count; i++)
         error_add(s->err, EXIT_INPUT, s->commands.remarks.items[i].loc, "%s", s->commands.remarks.items[i].text);
+    if (!s->launch->arguments.count && s->err->count == mistakes && launch_unset_list(s))
+        error_add(s->err, EXIT_INPUT, (struct loc){s->script.file, 1, 1}, "found no command that runs a program with arguments "
+                  "(... pretrain_gpt.py --num-layers ...); nobody sets what the script uses: %s; give --env NAME=VALUE",
+                  launch_unset_list(s));
     free(words.items);
     return s->err->count > mistakes ? -1 : 0;
 }

@@ -15,7 +15,7 @@ int launch_likeness(const struct bash_command *command)
     if (command->kind != BASH_COMMAND && command->kind != BASH_CAPTURED)
         return 0;
     for (size_t i = program + 1; i < command->count; i++) {
-        options += launch_is_option(command->words[i].text);
+        options += launch_is_option(command->words[i].text) || *command->words[i].text == MARK_BEGIN;
         for (size_t k = 0; k < COUNT(sizes); k++)
             model |= !strncmp(command->words[i].text, sizes[k], strlen(sizes[k]));
     }

@@ -35,6 +35,10 @@ struct launch_words launch_words_of(const struct launch_search *s, const struct 
 bool launch_elsewhere(struct launch_search *s, const struct bash_world *world, struct launch_words *words);
 
 /* launch_unset.c */
+/* Marks for all variables and arguments that nobody sets are those of the search from now on. */
+void launch_mark_all(struct launch_search *s);
+/* The variables that the script uses, and neither it nor anybody sets, between commas; NULL: none. */
+const char *launch_unset_list(const struct launch_search *s);
 /* Finds the words that variables make which nobody sets. */
 void launch_take_unset(struct launch_search *s, struct launch_words *words);
 /* The script's arguments, and marks for those that it uses and that are not given ($1). */

@@ -80,7 +80,7 @@ const char *const *launch_marked_arguments(const struct launch_search *s)
         last = n > last && n <= MOST ? n : last;
     }
     for (; count < last; count++)
-        list[count] = arena_printf(s->arena, "%c$%zu%c", MARK_BEGIN, count + 1, MARK_END);
+        list[count] = arena_printf(s->arena, "%c#%zu%c", MARK_BEGIN, count + 1, MARK_END);   /* eval takes '$' again */
     return list;
 }
 
@@ -106,28 +106,88 @@ static void doubt_number(struct launch_search *s, const struct launch_words *wor
     launch_release(&nobody);
 }
 
+void launch_mark_all(struct launch_search *s)
+{
+    s->nmarks = unset_names(s, s->marks);
+    s->script.arguments = launch_marked_arguments(s);
+}
+
+const char *launch_unset_list(const struct launch_search *s)
+{
+    struct launch_set marks[MOST_NAMES];
+    const char *list = NULL;
+
+    for (size_t i = 0, count = unset_names(s, marks); i < count; i++)
+        if (!strstr(s->script.text, arena_printf(s->arena, "%s=", marks[i].name)))
+            list = arena_printf(s->arena, "%s%s%s", list ? list : "", list ? ", " : "", marks[i].name);
+    return list;
+}
+
+/* An argument that is not given, by the number that is taken for it: its words get marks, and what else it changes is a doubt. */
+static void doubt_argument(struct launch_search *s, struct launch_words *words, const char **list, size_t at)
+{
+    const char *mark = list[at];
+    struct launch_words other = {0};
+
+    list[at] = "7919";
+    if (launch_elsewhere(s, &(struct bash_world){.marks = s->marks, .nmarks = s->nmarks}, &other)) {
+        for (size_t i = 0; i < other.count; i++)
+            if (!strcmp(other.items[i].text, "7919"))
+                other.items[i].text = mark;
+        launch_merge_marks(s->arena, words, &other);
+        launch_compare(s->arena, words, &other, s->chosen->loc,
+                       arena_printf(s->arena, "depends on the script's argument $%zu, which is not given", at + 1), s->launch);
+    }
+    free(other.items);
+}
+
+/* Arguments that are not given, each alone: the ones before it are empty. */
+static void take_arguments(struct launch_search *s, struct launch_words *words)
+{
+    const char *const *given = s->script.arguments, *const *marked = launch_marked_arguments(s);
+    struct launch_words other = {0};
+    size_t first = 0, count = 0;
+
+    while (given && given[first])
+        first++;
+    while (marked[count])
+        count++;
+    for (size_t at = first; at < count; at++) {
+        const char **list = ARENA_ARRAY(s->arena, const char *, count + 1);
+
+        for (size_t i = 0; i <= at; i++)
+            list[i] = i < first || i == at ? marked[i] : "";
+        s->script.arguments = list;
+        if (!launch_elsewhere(s, &(struct bash_world){.marks = s->marks, .nmarks = s->nmarks}, &other) ||
+            !launch_take_marks(s->arena, words, &other))
+            doubt_argument(s, words, list, at);
+        free(other.items);
+    }
+    s->script.arguments = given;
+}
+
 void launch_take_unset(struct launch_search *s, struct launch_words *words)
 {
     struct launch_set marks[2 * MOST_NAMES];
     size_t count = s->nmarks + unset_names(s, marks + s->nmarks);
-    const char *const *given = s->script.arguments, *const *more = launch_marked_arguments(s);
+    const char *const *given = s->script.arguments;
     struct launch_words other = {0};
     bool taken = false;
 
     memcpy(marks, s->marks, s->nmarks * sizeof *marks);
-    s->script.arguments = more;
+    s->script.arguments = launch_marked_arguments(s);
     if (launch_elsewhere(s, &(struct bash_world){.marks = marks, .nmarks = count}, &other))
         taken = launch_take_marks(s->arena, words, &other);
     free(other.items);
-    for (size_t i = s->nmarks; !taken && i <= count; i++) {  /* some of them decide what is launched: each alone */
-        s->script.arguments = i < count ? given : more;
-        if (i < count)
-            marks[s->nmarks] = marks[i];
-        if (launch_elsewhere(s, &(struct bash_world){.marks = marks, .nmarks = s->nmarks + (i < count)}, &other))
+    s->script.arguments = given;
+    for (size_t i = s->nmarks; !taken && i < count; i++) {   /* some of them decide what is launched: each alone */
+        marks[s->nmarks] = marks[i];
+        if (launch_elsewhere(s, &(struct bash_world){.marks = marks, .nmarks = s->nmarks + 1}, &other))
             launch_take_marks(s->arena, words, &other);
-        else if (i < count)
+        else
             doubt_number(s, words, marks, s->nmarks);
         free(other.items);
     }
-    s->script.arguments = given;
+    if (!taken)
+        take_arguments(s, words);
 }

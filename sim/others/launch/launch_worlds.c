@@ -56,33 +56,6 @@ static bool same(const struct segment *a, const struct segment *b)
     return equal;
 }
 
-bool launch_take_marks(struct arena *arena, struct launch_words *words, const struct launch_words *marked)
-{
-    struct segments own = {0}, other = {0};
-    struct launch_words merged = {0};
-    bool alike;
-
-    divide(arena, words, &own);
-    divide(arena, marked, &other);
-    alike = own.count == other.count;
-    for (size_t i = 0; alike && i < own.count; i++)
-        alike = !strcmp(own.items[i].name, other.items[i].name);
-    for (size_t i = 0; alike && i < own.count; i++) {
-        bool unset = has_mark(&other.items[i]) && !strcmp(plain(arena, &own.items[i]), plain(arena, &other.items[i]));
-        const struct segment *taken = unset ? &other.items[i] : &own.items[i];
-
-        for (size_t k = 0; k < taken->count; k++)
-            *GROW(&merged) = taken->words[k];
-    }
-    free(own.items);
-    free(other.items);
-    if (alike) {
-        free(words->items);
-        *words = merged;
-    }
-    return alike;
-}
-
 /* The nth option of that name; NULL: there is none. */
 static const struct segment *find(const struct segments *segments, const char *name, size_t n)
 {
@@ -92,7 +65,60 @@ static const struct segment *find(const struct segments *segments, const char *n
     return NULL;
 }
 
-static void compare(const struct segments *a, const struct segments *b, struct launch *launch, struct loc loc, const char *why)
+/* The words with the marks of those that another launch has in the place of nothing, by their options. */
+static struct launch_words merge(struct arena *arena, const struct segments *own, const struct segments *other)
+{
+    struct launch_words merged = {0};
+
+    for (size_t i = 0; i < own->count; i++) {
+        const struct segment *taken = &own->items[i], *marked;
+        size_t n = 0;
+
+        for (size_t k = 0; k < i; k++)
+            n += !strcmp(own->items[k].name, taken->name);
+        marked = find(other, taken->name, n);
+        if (marked && has_mark(marked) && !strcmp(plain(arena, taken), plain(arena, marked)))
+            taken = marked;
+        for (size_t k = 0; k < taken->count; k++)
+            *GROW(&merged) = taken->words[k];
+    }
+    return merged;
+}
+
+static bool take(struct arena *arena, struct launch_words *words, const struct launch_words *marked, bool anyway)
+{
+    struct segments own = {0}, other = {0};
+    bool alike;
+
+    divide(arena, words, &own);
+    divide(arena, marked, &other);
+    alike = own.count == other.count;
+    for (size_t i = 0; alike && i < own.count; i++)
+        alike = !strcmp(own.items[i].name, other.items[i].name);
+    if (alike || anyway) {
+        struct launch_words merged = merge(arena, &own, &other);
+
+        free(words->items);
+        *words = merged;
+    }
+    free(own.items);
+    free(other.items);
+    return alike;
+}
+
+bool launch_take_marks(struct arena *arena, struct launch_words *words, const struct launch_words *marked)
+{
+    return take(arena, words, marked, false);
+}
+
+void launch_merge_marks(struct arena *arena, struct launch_words *words, const struct launch_words *marked)
+{
+    take(arena, words, marked, true);
+}
+
+/* back: `b` is the launch, whose marks are said already. */
+static void compare(const struct segments *a, const struct segments *b, bool back, struct launch *launch, struct loc loc,
+                    const char *why)
 {
     for (size_t i = 0; i < a->count; i++) {
         const struct segment *segment = &a->items[i], *other;
@@ -101,7 +127,7 @@ static void compare(const struct segments *a, const struct segments *b, struct l
         for (size_t k = 0; k < i; k++)
             n += !strcmp(a->items[k].name, segment->name);
         other = find(b, segment->name, n);
-        if (*segment->name && !has_mark(segment) && (!other || !same(segment, other)))
+        if (*segment->name && !has_mark(segment) && (!other || (!(back && has_mark(other)) && !same(segment, other))))
             *GROW(&launch->doubts) = (struct launch_doubt){segment->name + strspn(segment->name, "-"), why, loc};
     }
 }
@@ -113,8 +139,8 @@ void launch_compare(struct arena *arena, const struct launch_words *words, const
 
     divide(arena, words, &a);
     divide(arena, other, &b);
-    compare(&a, &b, launch, loc, why);
-    compare(&b, &a, launch, loc, why);
+    compare(&a, &b, false, launch, loc, why);
+    compare(&b, &a, true, launch, loc, why);
     free(a.items);
     free(b.items);
 }

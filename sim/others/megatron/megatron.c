@@ -27,7 +27,7 @@ int megatron_build(struct imported *m)
 {
     long data;
 
-    if (imported_sort(m))
+    if (megatron_program(m) || imported_sort(m))
         return -1;
     m->software = software_of(m);
     imported_plain(m);

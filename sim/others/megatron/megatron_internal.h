@@ -7,6 +7,8 @@
 #include "megatron/megatron_table.h"
 
 /* Each writes its part of the scenario. Errors stay in m->err. */
+/* Refuses a program that trains what this is not, or nothing, as far as its name tells: -1. */
+int megatron_program(const struct imported *m);
 void megatron_model(struct imported *m);
 void megatron_experts(struct imported *m);
 void megatron_strategy(struct imported *m, long data);

@@ -40,6 +40,20 @@ static bool program_has(const struct imported *m, const char *part)
     return false;
 }
 
+/* Whether a program's name says that it generates, measures or converts. */
+static bool trains_nothing(const struct imported *m)
+{
+    static const char *const parts[] = {"generat", "inference", "infer", "evaluat", "eval", "server", "convert", "preprocess",
+                                        "export", "tokenize", "quantize", "prune"};
+    const char *name = m->launch->program ? strrchr(m->launch->program, '/') : NULL;
+
+    name = name ? name + 1 : m->launch->program;
+    for (size_t i = 0; name && !strstr(name, "train") && i < COUNT(parts); i++)
+        if (strstr(name, parts[i]))
+            return true;
+    return false;
+}
+
 /* Megatron-LM pads to a multiple of make-vocab-size-divisible-by x tensor (megatron/training/tokenizer, _vocab_size_with_padding);
  * so does dtsim where that is 128. */
 static void put_vocabulary(struct imported *m)
@@ -53,6 +67,13 @@ static void put_vocabulary(struct imported *m)
     for (size_t i = 0; !size && tokenizer && i < COUNT(vocabularies); i++)
         if (!strcmp(tokenizer, vocabularies[i].tokenizer))
             size = vocabularies[i].size;
+    if (imported_given(m, "extra-vocab-size") && !padded && size)   /* megatron_patch/tokenizer, build_tokenizer */
+        padded = size + imported_number(m, "extra-vocab-size");
+    if (!padded && !size && imported_given(m, "extra-vocab-size")) {
+        imported_refuse(m, "extra-vocab-size", "these tokens are added to those of the tokenizer, which nobody says; give "
+                        "--set vocab-size=N");
+        return;
+    }
     if (!padded && !size && m->shaped)
         return;
     if (!padded && !size) {
@@ -144,17 +165,23 @@ static void put_mlp(struct imported *m)
         imported_put(m, SHAPE "qkv_bias", imported_given(m, "add-qkv-bias") ? "true" : "false");
 }
 
+int megatron_program(const struct imported *m)
+{
+    for (size_t i = 0; i < COUNT(other_models); i++)
+        if (program_has(m, other_models[i].part))
+            return error_add(m->err, EXIT_INPUT, m->launch->loc, "%s trains a model with %s, which is not simulated; expected "
+                             "a GPT or BERT (pretrain_gpt.py, pretrain_bert.py)", m->launch->program, other_models[i].what);
+    if (trains_nothing(m))
+        return error_add(m->err, EXIT_INPUT, m->launch->loc, "%s trains nothing, as far as its name tells; expected a program "
+                         "that trains a model", m->launch->program);
+    return 0;
+}
+
 void megatron_model(struct imported *m)
 {
     static const char *const needed[] = {"num-layers", "hidden-size", "num-attention-heads", "seq-length",
                                          "micro-batch-size"};
 
-    for (size_t i = 0; i < COUNT(other_models); i++)
-        if (program_has(m, other_models[i].part)) {
-            error_add(m->err, EXIT_INPUT, m->launch->loc, "%s trains a model with %s, which is not simulated; expected a "
-                      "GPT or BERT (pretrain_gpt.py, pretrain_bert.py)", m->launch->program, other_models[i].what);
-            return;
-        }
     for (size_t i = 0; i < COUNT(needed); i++)
         if (!imported_given(m, needed[i]) && m->shaped && strcmp(needed[i], "micro-batch-size"))
             continue;

@@ -1,8 +1,11 @@
 /* megatron_names: all other arguments of Megatron-LM (NVIDIA/Megatron-LM d98e8a64), which no key of a scenario says. */
 #include "megatron/megatron_names.h"
 
+#include "config/field.h"
+
 #define IDLE(name) {name, ARGUMENT_IDLE, KIND_ANY, .fallback = NULL}
 #define LACKS(name) {name, ARGUMENT_LACKS, KIND_ANY, .fallback = NULL}
+#define MAKES(name, what) {name, ARGUMENT_REFUSED, KIND_ANY, .why = what}
 
 static const struct argument_row others[] = {
     /* Where data and checkpoints are, what is logged, what the optimizer's numbers are, how the weights begin,
@@ -78,7 +81,7 @@ static const struct argument_row others[] = {
     IDLE("lazy-mpu-init"), IDLE("lion-beta1"), IDLE("lion-beta2"), IDLE("load"), IDLE("load-main-params-from-ckpt"),
     IDLE("local-rank"), IDLE("log-device-memory-used"), IDLE("log-energy"), IDLE("log-interval"),
     IDLE("log-memory-interval"), IDLE("log-memory-to-tensorboard"), IDLE("log-progress"), IDLE("log-straggler"),
-    IDLE("log-throughput"), IDLE("log-timers-to-tensorboard"), IDLE("log-validation-ppl-to-tensorboard"),
+    IDLE("log-throughput"), IDLE("log-timers-to-tensorboard"), IDLE("log-batch-size-to-tensorboard"), IDLE("log-validation-ppl-to-tensorboard"),
     IDLE("log-world-size-to-tensorboard"), IDLE("logging-level"), IDLE("logits-load-decode-threads"),
     IDLE("logits-load-dir"), IDLE("logits-load-ignore-errors"), IDLE("logits-load-kd-loss-alpha"),
     IDLE("logits-load-msc-prefetch-depth"), IDLE("logits-load-prefetch-factor"), IDLE("logits-save-dir"),
@@ -141,10 +144,26 @@ static const struct argument_row others[] = {
     IDLE("wsd-decay-steps"), IDLE("yarn-beta-fast"), IDLE("yarn-beta-slow"),
     IDLE("yarn-correction-range-round-to-int"), IDLE("yarn-original-max-position-embeddings"),
 
-    /* Other models and kinds of training, other kernels, formats and overlaps. */
+    /* Another model. */
+    MAKES("attention-output-gate", "attention has a gate at its output"),
+    MAKES("enable-mhc-connections", "blocks have hyper-connections"),
+    MAKES("experimental-attention-variant", "attention is of another kind"),
+    MAKES("freeze-all-layers", "no block's weights are trained"),
+    MAKES("heterogeneous-layers-config-encoded-json", "blocks differ by a file of their own"),
+    MAKES("heterogeneous-layers-config-path", "blocks differ by a file of their own"),
+    MAKES("hybrid-layer-pattern", "blocks have state-space layers"),
+    MAKES("hybrid-override-pattern", "blocks have state-space layers"),
+    MAKES("is-hybrid-model", "blocks have state-space layers"),
+    MAKES("linear-attention-freq", "blocks have linear attention"),
+    MAKES("moe-latent-size", "experts compute in a latent space"),
+    MAKES("mtp-hybrid-override-pattern", "blocks have state-space layers"),
+    {"spec", ARGUMENT_REFUSED, KIND_ANY, .words = "local te", .why = "code of its own makes the blocks"},
+    MAKES("vision-pretraining", "images are what is learned from"),
+
+    /* Other kinds of training, other kernels, formats and overlaps. */
     LACKS("activation-func-clamp-value"), LACKS("activation-offload-fraction"),
     LACKS("apply-query-key-layer-scaling"), LACKS("apply-residual-connection-post-layernorm"),
-    LACKS("attention-output-gate"), LACKS("attention-softmax-in-fp32"), LACKS("batch-invariant-backend"),
+    LACKS("attention-softmax-in-fp32"), LACKS("batch-invariant-backend"),
     LACKS("batch-invariant-mode"), LACKS("bert-no-binary-head"), LACKS("biencoder-projection-dim"),
     LACKS("biencoder-shared-query-context-model"), LACKS("check-weight-hash-across-dp-replicas-interval"),
     LACKS("cpu-offloading-retain-pinned-cpu-buffers"), LACKS("cuda-graph-modules"), LACKS("cuda-graph-scope"),
@@ -160,25 +179,25 @@ static const struct argument_row others[] = {
     LACKS("dsa-indexer-loss-coeff"), LACKS("dsa-indexer-n-heads"), LACKS("dsa-indexer-rope-interleaved"),
     LACKS("dsa-indexer-skip-topk-offset"), LACKS("dsa-indexer-topk"), LACKS("dsa-indexer-topk-freq"),
     LACKS("dsa-indexer-use-sparse-loss"), LACKS("dsa-kernel-backend"), LACKS("enable-cuda-graph"),
-    LACKS("enable-full-sharding-in-hsdp"), LACKS("enable-mhc-connections"), LACKS("encoder-num-layers"),
-    LACKS("ep-overlap-early-attn-memory-release"), LACKS("experimental-attention-variant"),
+    LACKS("enable-full-sharding-in-hsdp"), LACKS("encoder-num-layers"),
+    LACKS("ep-overlap-early-attn-memory-release"),
     LACKS("expert-tensor-parallel-num-weight-shards"), LACKS("external-cuda-graph"), LACKS("fake-process-group"),
     LACKS("fine-grained-offloading-max-inflight-offloads"), LACKS("fp16-lm-cross-entropy"),
     LACKS("fp32-residual-connection"), LACKS("fp4-param-gather"), LACKS("fp4-quantizer-factory"), LACKS("fp4-recipe"),
-    LACKS("fp8-output-proj"), LACKS("freeze-all-layers"), LACKS("fsdp-db-use-persist-buf-on-alloc-fail"),
+    LACKS("fp8-output-proj"), LACKS("fsdp-db-use-persist-buf-on-alloc-fail"),
     LACKS("fsdp-double-buffer"), LACKS("fsdp-manual-registration"), LACKS("fused-residual-rmsnorm"),
     LACKS("gdp-cutedsl-kernel"), LACKS("gdp-num-chunk-states-to-recompute"), LACKS("gdp-num-householder"),
     LACKS("grpo-clamp-eps-lower"), LACKS("grpo-clamp-eps-upper"), LACKS("grpo-entropy-term-weight"),
     LACKS("grpo-filter-groups-with-same-reward"), LACKS("grpo-group-size"), LACKS("grpo-iterations"),
     LACKS("grpo-kl-beta"), LACKS("grpo-prompts-per-step"), LACKS("gtp-expert-remat-nccl-ub"),
     LACKS("gtp-remat-nccl-ub"), LACKS("gtp-remat-opt-in-modules"),
-    LACKS("gtp-remat-reduce-scatter-with-fp32-accumulation"), LACKS("heterogeneous-layers-config-encoded-json"),
-    LACKS("heterogeneous-layers-config-path"), LACKS("high-priority-a2a-comm-stream"),
-    LACKS("high-priority-stream-groups"), LACKS("hybrid-context-parallel"), LACKS("hybrid-layer-pattern"),
-    LACKS("hybrid-override-pattern"), LACKS("ict-head-size"), LACKS("img-h"), LACKS("img-w"),
-    LACKS("is-hybrid-model"), LACKS("keep-fp8-transpose-cache"), LACKS("kitchen-attention-backend"),
+    LACKS("gtp-remat-reduce-scatter-with-fp32-accumulation"),
+    LACKS("high-priority-a2a-comm-stream"),
+    LACKS("high-priority-stream-groups"), LACKS("hybrid-context-parallel"),
+    LACKS("ict-head-size"), LACKS("img-h"), LACKS("img-w"),
+    LACKS("keep-fp8-transpose-cache"), LACKS("kitchen-attention-backend"),
     LACKS("kitchen-config-file"), LACKS("kitchen-recipe-number"), LACKS("langrl-env-config"),
-    LACKS("linear-attention-freq"), LACKS("linear-conv-kernel-dim"), LACKS("linear-key-head-dim"),
+    LACKS("linear-conv-kernel-dim"), LACKS("linear-key-head-dim"),
     LACKS("linear-num-key-heads"), LACKS("linear-num-value-heads"), LACKS("linear-value-head-dim"),
     LACKS("log-max-attention-logit"), LACKS("log-num-zeros-in-grad"), LACKS("log-params-norm"),
     LACKS("mamba-head-dim"), LACKS("mamba-inference-conv-states-dtype"), LACKS("mamba-inference-ssm-states-dtype"),
@@ -194,7 +213,7 @@ static const struct argument_row others[] = {
     LACKS("moe-flex-dispatcher-num-sms"), LACKS("moe-hybridep-num-blocks-permute"),
     LACKS("moe-hybridep-num-blocks-unpermute"), LACKS("moe-hybridep-num-sms"),
     LACKS("moe-hybridep-num-sms-preprocessing"), LACKS("moe-hybridep-pad-uneven-dispatch-inputs"),
-    LACKS("moe-latent-size"), LACKS("moe-layer-recompute"), LACKS("moe-mlp-glu-interleave-size"),
+    LACKS("moe-layer-recompute"), LACKS("moe-mlp-glu-interleave-size"),
     LACKS("moe-ncclep-zero-copy"), LACKS("moe-paged-stash"), LACKS("moe-paged-stash-buffer-size-factor-cpu"),
     LACKS("moe-paged-stash-buffer-size-factor-cuda"), LACKS("moe-paged-stash-page-size"),
     LACKS("moe-permute-fusion-into-hybridep"), LACKS("moe-router-dtype"), LACKS("moe-router-force-biased"),
@@ -203,7 +222,7 @@ static const struct argument_row others[] = {
     LACKS("moe-routing-trace-dump-weights"), LACKS("moe-routing-trace-max-training-iters"),
     LACKS("moe-routing-trace-path"), LACKS("moe-shared-expert-gate"), LACKS("moe-shared-expert-glu-interleave-size"),
     LACKS("moe-single-grouped-bias"), LACKS("moe-single-grouped-weight"), LACKS("moe-use-grouped-tensor"),
-    LACKS("mtp-detach-heads"), LACKS("mtp-hsm"), LACKS("mtp-hybrid-override-pattern"),
+    LACKS("mtp-detach-heads"), LACKS("mtp-hsm"),
     LACKS("mtp-standalone"), LACKS("mtp-use-repeated-layer"),
     IDLE("muon-coefficient-type"), IDLE("muon-extra-scale-factor"), IDLE("muon-momentum"), IDLE("muon-nesterov"),
     IDLE("muon-scale-mode"),
@@ -236,13 +255,13 @@ static const struct argument_row others[] = {
     LACKS("rl-sequence-packing-max-sequences-per-bin"), LACKS("rl-skip-bos-token"),
     LACKS("rl-submission-granularity"), LACKS("rl-training-cuda-graphs"), LACKS("rl-use-sequence-packing"),
     LACKS("rl-verify-model-weights-swap"), LACKS("sft"), LACKS("sharp-enabled-group"), LACKS("skip-train"),
-    LACKS("softmax-type"), LACKS("spec"), LACKS("swin-backbone-type"), LACKS("symmetric-ar-type"),
+    LACKS("softmax-type"), LACKS("swin-backbone-type"), LACKS("symmetric-ar-type"),
     LACKS("te-precision-config-file"), LACKS("tensor-parallel-num-weight-shards"), LACKS("tp-comm-overlap-cfg"),
     LACKS("tp-comm-overlap-rs-dgrad"), LACKS("train-sync-interval"), LACKS("use-checkpoint-args"),
     LACKS("use-fused-weighted-squared-relu"), LACKS("use-grouped-gemm-for-dense-mlp"),
     LACKS("use-grouped-gemm-for-shared-expert"), LACKS("use-kitchen-attention"),
     LACKS("use-mp-args-from-checkpoint-args"), LACKS("use-ring-exchange-p2p"), LACKS("use-te-activation-func"),
-    LACKS("use-torch-optimizer-for-cpu-offload"), LACKS("vision-backbone-type"), LACKS("vision-pretraining"),
+    LACKS("use-torch-optimizer-for-cpu-offload"), LACKS("vision-backbone-type"),
     LACKS("vision-pretraining-type"), LACKS("wgrad-deferral-limit"), LACKS("yaml-cfg"),
 };
 
@@ -264,5 +283,43 @@ bool megatron_is_inner(const char *name)
     for (size_t i = 0; i < COUNT(inner); i++)
         if (text_same(inner[i], name))
             return true;
+    return false;
+}
+
+/* The programs in the folder of Megatron-LM, of today (d98e8a64) and of older releases. */
+bool megatron_is_own(const char *program)
+{
+    const char *slash = strrchr(program, '/');
+
+    return word_in("pretrain_gpt.py pretrain_bert.py pretrain_t5.py pretrain_ict.py pretrain_mamba.py pretrain_hybrid.py "
+                   "pretrain_vlm.py pretrain_retro.py pretrain_gpt_core.py pretrain_vision_classify.py "
+                   "pretrain_vision_dino.py pretrain_vision_inpaint.py train_rl.py", slash ? slash + 1 : program);
+}
+
+/* What trains nothing, by the name's first word, and what is a place, by its last one. */
+static bool is_beside(const char *name)
+{
+    size_t first = strcspn(name, "-_"), last = strlen(name);
+
+    while (last && !strchr("-_", name[last - 1]))
+        last--;
+    for (const char *at = "sglang vllm rollout eval log tensorboard wandb save load "; *at; at += strcspn(at, " ") + 1)
+        if (strcspn(at, " ") == first && !strncmp(at, name, first))
+            return true;
+    return word_in("path dir file folder checkpoint", name + last);
+}
+
+bool megatron_is_shape(const char *name)
+{
+    char part[40];
+
+    for (const char *at = name; !is_beside(name) && *at; at += strcspn(at, "-_"), at += *at != '\0') {
+        snprintf(part, sizeof part, "%.*s", (int)strcspn(at, "-_"), at);
+        if (word_in("layer layers hidden head heads attention attn ffn mlp intermediate expert experts moe router vocab "
+                    "vocabulary norm layernorm rmsnorm rotary rope alibi position positional embedding embeddings kv qk qkv "
+                    "window lora adapter peft freeze vision vit image model mtp mtps activation swiglu gelu task "
+                    "parallel parallelism tensor pipeline recompute recomputation offload precision dtype fp8 quantize", part))
+            return true;
+    }
     return false;
 }

@@ -31,6 +31,7 @@ static const struct argument_row rows[] = {
     READ("make-vocab-size-divisible-by", KIND_INT, "128"),
     READ("vocab-size", KIND_INT, NULL),
     READ("padded-vocab-size", KIND_INT, NULL),
+    READ("extra-vocab-size", KIND_INT, NULL),                      /* alibaba/Pai-Megatron-Patch */
     READ("pad-vocab-size-to", KIND_INT, NULL),                     /* bigscience-workshop/Megatron-DeepSpeed */
     READ("tokenizer-type", KIND_ANY, NULL),
     OFF("untie-embeddings-and-output-weights", "model.transformer.tied", "false", "!share-embeddings-and-output-weights"),
@@ -244,4 +245,5 @@ const struct argument_row *megatron_row(const char *name, bool log)
 
 const struct argument_table megatron_arguments = {
     .framework = "Megatron-LM", .dashes = "--", .at = megatron_row_at, .find = megatron_row, .is_inner = megatron_is_inner,
+    .is_own = megatron_is_own, .is_shape = megatron_is_shape,
 };

@@ -64,6 +64,10 @@ static void windows(void **state)
         {"{model_type: llama, num_hidden_layers: 2, sliding_window: 512}", "..", 0},     /* its class has no such key */
         {"{model_type: gemma2, num_hidden_layers: 4}", "w.w.", 4096},
         {"{model_type: gemma3_text, num_hidden_layers: 7, sliding_window: 512}", "wwwww.w", 512},
+        {"{model_type: exaone4, num_hidden_layers: 6}", "www.ww", 4096},
+        {"{model_type: exaone4, num_hidden_layers: 6, sliding_window_pattern: LLG}", "ww.ww.", 4096},
+        {"{model_type: exaone4, num_hidden_layers: 6, sliding_window_pattern: \"GLLLL\", sliding_window: 64}", ".wwww.", 64},
+        {"{model_type: exaone4, num_hidden_layers: 3, sliding_window: null}", "...", 0},
         {"{model_type: gemma3_text, num_hidden_layers: 4, _sliding_window_pattern: 2}", "w.w.", 4096},
         {"{model_type: gemma3_text, num_hidden_layers: 2, layer_types: [full_attention, full_attention]}", "..", 0},
         {"{model_type: cohere2, num_hidden_layers: 5}", "www.w", 4096},
@@ -104,6 +108,8 @@ static void experts(void **state)
          "first_k_dense_replace: 1, moe_layer_freq: 2}", "..e.e"},
         {"{model_type: deepseek, num_hidden_layers: 2}", ".."},          /* its class has no experts */
         {"{model_type: glm4_moe, head_dim: 128, num_hidden_layers: 3}", ".ee"},
+        {"{model_type: glm_moe_dsa, num_hidden_layers: 5, first_k_dense_replace: 2}", "..eee"},
+        {"{model_type: bailing_moe_v2, num_hidden_layers: 3}", ".ee"},
         {"{model_type: qwen3_moe, num_hidden_layers: 5, decoder_sparse_step: 2}", ".e.e."},
         {"{model_type: qwen3_moe, num_hidden_layers: 4, mlp_only_layers: [0, 2]}", ".e.e"},
         {"{model_type: qwen3_moe, num_hidden_layers: 4, mlp_only_layers: [3]}", "eee."},
@@ -158,6 +164,12 @@ static void defaults(void **state)
     assert_true(model_parameters(&model) == 1235896320);
     model = read_config("{model_type: glm4_moe, head_dim: 128, attention_bias: true}");
     assert_true(model.transformer->qkv_bias && !model.transformer->projection_bias && !model.transformer->bias);
+    model = read_config("{model_type: seed_oss}");
+    assert_true(model.transformer->qkv_bias && !model.transformer->projection_bias && !model.transformer->bias);
+    model = read_config("{model_type: seed_oss, attention_bias: false, attention_out_bias: true}");
+    assert_true(!model.transformer->qkv_bias && model.transformer->projection_bias && !model.transformer->bias);
+    model = read_config("{model_type: bailing_moe_v2, num_shared_experts: 2, use_qk_norm: false, use_qkv_bias: true}");
+    assert_true(model.transformer->shared_experts == 2 && model.transformer->qk_norm == 0 && model.transformer->qkv_bias);
     model = read_config("{model_type: nemotron, mlp_bias: true}");
     assert_true(!model.transformer->qkv_bias && !model.transformer->projection_bias && model.transformer->bias);
     /* a key of the whole model, and its number format */
@@ -195,6 +207,7 @@ static void notes(void **state)
         {"{model_type: deepseek_v3, num_nextn_predict_layers: 1}", "num_nextn_predict_layers"},
         {"{model_type: minimax_m2, use_mtp: true, num_mtp_modules: 3}", "use_mtp"},
         {"{model_type: deepseek_v32}", "index_topk"},
+        {"{model_type: glm_moe_dsa}", "index_topk"},
         {"{model_type: llama, quantization_config: {quant_method: fp8}}", "quantization_config"},
         {"{model_type: gemma3, text_config: {model_type: gemma3_text}}", "the part in text_config alone"},
         {"{model_type: qwen2_vl, vision_config: {depth: 2}}", "the part that computes text alone"},

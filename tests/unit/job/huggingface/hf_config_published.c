@@ -79,6 +79,12 @@ static const struct { const char *name; double parameters; const char *config; }
     {"deepseek-ai/DeepSeek-V3", 671026404352, "{model_type: deepseek_v3, num_nextn_predict_layers: 1}"},
     /* without its indexers, as DeepSeek-V3 */
     {"deepseek-ai/DeepSeek-V3.2-Exp", 671026404352, "{model_type: deepseek_v32, index_topk: 2048}"},
+    {"zai-org/GLM-5 (without indexer and modules of further tokens)", 743180190720, "{model_type: glm_moe_dsa}"},
+    {"ByteDance-Seed/Seed-OSS-36B", 36151104512, "{model_type: seed_oss, hidden_size: 5120}"},
+    {"LGAI-EXAONE/EXAONE-4.0-32B", 32003216384, "{model_type: exaone4, hidden_size: 5120, intermediate_size: 27392, "
+     "num_hidden_layers: 64, num_attention_heads: 40, num_key_value_heads: 8, head_dim: 128, "
+     "max_position_embeddings: 131072, sliding_window_pattern: LLLG}"},
+    {"inclusionAI/Ling-mini-2.0", 16255643392, "{model_type: bailing_moe_v2}"},
     {"moonshotai/Kimi-K2-Base", 1026408232448, "{model_type: kimi_k2, vocab_size: 163840, num_attention_heads: 64, "
      "num_key_value_heads: 64, n_routed_experts: 384, first_k_dense_replace: 1}"},
     {"MiniMaxAI/MiniMax-M2", 228.7e9, "{model_type: minimax_m2, use_mtp: true}"},

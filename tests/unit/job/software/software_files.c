@@ -3,6 +3,8 @@
 #include "trials.h"
 
 #include "files/data.h"
+#include "hardware/cluster.h"
+#include "model/transformer.h"
 
 /* Every file goes with every schedule, stage of ZeRO and format; and the resolved scenario reads back to the same. */
 static void check_file(const char *name, const char *rest)
@@ -98,9 +100,44 @@ static void test_every_model(void **state)
     arena_release(&arena);
 }
 
+/* Libraries of fused attention that need compute capability 8.0: on every platform, scores are stored below it. */
+static void test_fused_attention(void **state)
+{
+    static const char *const software[] = {"megatron-core", "megatron-core-2026", "nemo", "flash-attn-training", "nanotron"};
+    struct arena arena = {0};
+    struct error none = {0};
+    const char **platforms = data_names(&arena, "platforms", &none);
+    int fused[2] = {0};
+
+    (void)state;
+    for (size_t i = 0; platforms[i]; i++)
+        for (size_t k = 0; k < COUNT(software); k++) {
+            struct scenario scenario;
+            struct error err = {0};
+            double capability;
+            bool flash;
+
+            if (!strcmp(platforms[i], "ideal"))
+                continue;
+            if (load_text(arena_printf(&arena, "model: {transformer: {layers: 8, hidden: 64, heads: 4, sequence: 32, vocabulary: "
+                                       "128}}\ncluster: {platform: %s, nodes: 1}\nbatch: {micro: 1, micro_batches: 1}\nmemory: {precision: fp32}\n"
+                                       "software: %s\n", platforms[i], software[k]), &scenario, &err))
+                fail_at(platforms[i], &err);
+            capability = cluster_sheet(&scenario.cluster, 0)->compute_capability;
+            flash = scenario.model.transformer->ways.flash_attention;
+            fused[flash]++;
+            if (flash != (capability == 0 || capability >= 8))
+                fail_msg("%s on %s, whose compute capability is %g: fused %d", software[k], platforms[i], capability, flash);
+            scenario_release(&scenario);
+        }
+    assert_true(fused[false] >= 10 && fused[true] >= 100);
+    arena_release(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fused_attention),
         cmocka_unit_test(test_every_file), cmocka_unit_test(test_every_model),
     };
 

@@ -1,0 +1,200 @@
+/* transformers: the scenario of Transformers' TrainingArguments in YAML or JSON. DeepSpeed's file, which they may name, gets
+ * their values in the place of "auto" (integrations/deepspeed.py, trainer_config_process). */
+#include "jobs/jobs_internal.h"
+#include "jobs/transformers_internal.h"
+
+#include <stdlib.h>
+
+#include "base/base.h"
+#include "config/conf.h"
+#include "launch/imported.h"
+#include "launch/launch.h"
+
+/* Puts a value where DeepSpeed's file says "auto"; where it says another one, Transformers ends with an error. */
+static void fill(struct imported *m, struct node *tree, const char *path, const char *value)
+{
+    const struct node *node = node_at(tree, path);
+
+    if (!node || node->kind != NODE_SCALAR || node_is_null(node))
+        return;
+    if (!strcmp(node->text, "auto"))
+        conf_put(m->arena, tree, path, node_scalar(m->arena, value, false), node->loc, m->err);
+    else if (strtod(node->text, NULL) != strtod(value, NULL) || (!strcmp(node->text, "true")) != (!strcmp(value, "true")))
+        error_add(m->err, EXIT_INPUT, node->loc, "%s: '%s' is not what the TrainingArguments say, %s; Transformers refuses that",
+                  path, node->text, value);
+}
+
+/* DeepSpeed's keys: a mapping, or a file beside this one. NULL: an error. */
+static struct node *deepspeed_tree(struct imported *m, const struct node *root)
+{
+    struct node *value = node_get(root, "deepspeed");
+    const char *slash = strrchr(m->launch->file, '/'), *path;
+    struct node *tree = NULL;
+
+    if (value->kind == NODE_MAPPING)
+        return value;
+    path = !value->text || *value->text == '/' || !slash ? value->text :
+           arena_printf(m->arena, "%.*s%s", (int)(slash - m->launch->file + 1), m->launch->file, value->text);
+    return path && !conf_load(m->arena, path, &tree, m->err) ? tree : NULL;
+}
+
+/* The tokens of a sample; 0: nobody says them. */
+static long length_of(const struct imported *m)
+{
+    return imported_number(m, imported_given(m, "max_length") ? "max_length" : "max_seq_length");
+}
+
+/* What dtsim has for an optimizer; NULL: nothing, which is an error. */
+static const char *optimizer_of(struct imported *m)
+{
+    static const struct { const char *theirs, *ours; } names[] = {
+        {"adamw_torch", "adam"}, {"adamw_torch_fused", "adam"}, {"adamw_hf", "adam"}, {"adamw_apex_fused", "adam"},
+        {"sgd", "sgd"}, {"adagrad", "momentum"}, {"rmsprop", "momentum"}, {"lion_32bit", "momentum"},
+    };
+    const char *name = imported_word(m, "optim");
+
+    for (size_t i = 0; i < COUNT(names); i++)
+        if (!strcmp(name, names[i].theirs))
+            return names[i].ours;
+    imported_refuse(m, "optim", "%.60s is not simulated; expected one of adamw_torch, adamw_torch_fused, adamw_hf, "
+                    "adamw_apex_fused, sgd, adagrad, rmsprop, lion_32bit", name);
+    return NULL;
+}
+
+static struct node *through_deepspeed(struct imported *m, const struct node *root, struct job_text job,
+                                      const char **comment, FILE *notes)
+{
+    struct import_options options = *m->options;
+    struct launch_set *sets = ARENA_ARRAY(m->arena, struct launch_set, options.nsets + 1);
+    struct node *tree = deepspeed_tree(m, root), *made;
+    const char *optimizer = optimizer_of(m);
+    long micro = imported_number(m, "per_device_train_batch_size"), steps = imported_number(m, "gradient_accumulation_steps");
+    long world = imported_world(m);
+
+    if (!tree || !optimizer)
+        return NULL;
+    if (!node_at(tree, "optimizer.type") && strcmp(optimizer, "adam"))
+        imported_refuse(m, "optim", "with DeepSpeed AdamW alone is simulated where its file says no optimizer");
+    sets[0] = (struct launch_set){"sequence", arena_printf(m->arena, "%ld", length_of(m))};
+    for (size_t i = 0; i < options.nsets; i++)
+        sets[i + 1] = options.sets[i];                       /* the last one holds */
+    options.sets = length_of(m) > 0 ? sets : options.sets;
+    options.nsets += length_of(m) > 0;
+    job.options = &options;
+    fill(m, tree, "train_micro_batch_size_per_gpu", arena_printf(m->arena, "%ld", micro));
+    fill(m, tree, "gradient_accumulation_steps", arena_printf(m->arena, "%ld", steps));
+    if (world || !node_at(tree, "train_batch_size") || strcmp(node_at(tree, "train_batch_size")->text, "auto"))
+        fill(m, tree, "train_batch_size", arena_printf(m->arena, "%ld", micro * steps * world));
+    else                                                     /* it follows from the other two */
+        fill(m, tree, "train_batch_size", "null");
+    fill(m, tree, "gradient_clipping", imported_word(m, "max_grad_norm"));
+    fill(m, tree, "bf16.enabled", job_true(m, "bf16") ? "true" : "false");
+    fill(m, tree, "fp16.enabled", job_true(m, "fp16") ? "true" : "false");
+    if (m->err->count)
+        return NULL;
+    made = deepspeed_of(m->arena, tree, &job, comment, notes, m->err);
+    if (made && job_true(m, "gradient_checkpointing")) {
+        m->root = made;
+        imported_put(m, "memory.recompute", "full");
+    }
+    return m->err->count ? NULL : made;
+}
+
+static void put_sharding(struct imported *m, long data)
+{
+    const struct launch_argument *list = imported_given(m, "fsdp");
+    const char *all = list && !list->count ? " true " : " ";     /* switched on */
+
+    for (size_t i = 0; list && i < list->count; i++)
+        all = arena_printf(m->arena, "%s%s ", all, list->values[i].text);
+    if (strstr(all, " full_shard ") || strstr(all, " hybrid_shard ") || !strcmp(all, " true "))
+        imported_put(m, "strategy.zero", strcmp(imported_word(m, "fsdp_config.reshard_after_forward"), "false") ? "3" : "2");
+    else if (strstr(all, " shard_grad_op "))
+        imported_put(m, "strategy.zero", "2");
+    else if (strstr(all, "hybrid") || (list && list->count && !strstr(all, " no_shard ") && strspn(all, " ") != strlen(all)))
+        imported_refuse(m, "fsdp", "'%.60s' is not simulated; expected full_shard, hybrid_shard, shard_grad_op or no_shard, with "
+                        "auto_wrap and offload", all + 1);
+    if (strstr(all, " hybrid_shard "))
+        imported_put(m, "strategy.shard", "%ld", imported_node_gpus(m->arena, m->options->cluster, m->err) < data ?
+                     imported_node_gpus(m->arena, m->options->cluster, m->err) : data);
+    if (strstr(all, " offload "))
+        imported_put(m, "memory.offload", "[weights, optimizer]");
+}
+
+static void put_memory(struct imported *m)
+{
+    bool bf16 = job_true(m, "bf16"), fp16 = job_true(m, "fp16");
+    const char *name = imported_word(m, "optim"), *ours = optimizer_of(m);
+
+    if (bf16 && fp16)
+        imported_refuse(m, "fp16", "does not go with bf16; expected one of them");
+    imported_put(m, "memory.precision", bf16 ? "mixed-bf16" : fp16 ? "mixed-fp16" : job_true(m, "tf32") ? "tf32" : "fp32");
+    if (!ours)
+        return;
+    imported_put(m, "memory.optimizer", "%s", ours);
+    if (job_true(m, "gradient_checkpointing") || job_true(m, "fsdp_config.activation_checkpointing"))
+        imported_put(m, "memory.recompute", "full");
+    imported_put(m, "software.like", "%s", m->software);
+    if (!strcmp(name, "adamw_torch") || !strcmp(name, "adamw_hf"))
+        imported_put(m, "software.fused_optimizer", "false");
+    imported_put(m, "software.clip_gradients", strtod(imported_word(m, "max_grad_norm"), NULL) > 0 ? "true" : "false");
+}
+
+static int build(struct imported *m, struct node *model)
+{
+    long micro = imported_number(m, "per_device_train_batch_size"), steps = imported_number(m, "gradient_accumulation_steps");
+    long data;
+    int found = job_model(m, model);
+
+    if (!found)
+        return error_add(m->err, EXIT_INPUT, m->launch->loc, "the file does not say the model; give --hf-config CONFIG, a Hugging "
+                         "Face config.json");
+    if (found < 0)
+        return -1;
+    if (!job_sequence(m) && length_of(m) > 0)
+        imported_put(m, "model.transformer.sequence", "%ld", length_of(m));
+    else if (!job_sequence(m))
+        imported_length(m, "sequence");
+    if (micro < 1 || steps < 1 || micro > 1 << 20 || steps > 1 << 20)
+        return imported_refuse(m, micro < 1 || micro > 1 << 20 ? "per_device_train_batch_size" : "gradient_accumulation_steps",
+                               "expected a number of 1 to %d", 1 << 20);
+    data = imported_cluster(m, 1, 1, 0, imported_world(m));
+    if (!data)
+        return -1;
+    imported_put(m, "batch.micro", "%ld", micro);
+    imported_put(m, "batch.global", "%ld", micro * steps * data);
+    put_sharding(m, data);
+    put_memory(m);
+    return m->err->count ? -1 : 0;
+}
+
+static struct node *scenario_of(struct arena *arena, const struct job_text *job, const char **comment, FILE *notes,
+                                struct error *err)
+{
+    struct launch launch = {.file = job->file};
+    struct imported m = {.arena = arena, .launch = &launch, .options = job->options, .table = &transformers_keys, .err = err};
+    struct node *root, *made = NULL;
+    int rc = conf_parse(arena, job->file, job->text, job->length, &root, err);
+
+    if (!rc) {
+        imported_begin(&m);
+        rc = job_arguments(arena, root, &launch, err) || imported_sort(&m) ? -1 : 0;
+        imported_plain(&m);
+        m.software = imported_given(&m, "deepspeed") ? "deepspeed" : "transformers";
+        rc = rc || err->count ? -1 : 0;
+        if (!rc && imported_given(&m, "deepspeed"))
+            rc = (made = through_deepspeed(&m, root, *job, comment, notes)) ? 0 : -1;
+        else if (!rc)
+            rc = build(&m, job->model);
+        rc = imported_end(&m, rc, notes);
+    }
+    *comment = made ? *comment : m.comment;
+    launch_release(&launch);
+    return rc ? NULL : made ? made : m.root;
+}
+
+int transformers_import(struct arena *arena, const char *path, const struct import_options *options, FILE *out, FILE *notes,
+                        struct error *err)
+{
+    return job_import(arena, path, &(struct job_kind){"transformers", scenario_of}, options, out, notes, err);
+}
