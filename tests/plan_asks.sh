@@ -5,6 +5,7 @@
 #   plan_asks.sh DTSIM order    the order of a list changes nothing that is found
 #   plan_asks.sh DTSIM limit    where each point is a search of its own, a plan still ends when it is told to
 #   plan_asks.sh DTSIM verify   --verify K verifies K rows, whatever ties with them
+#   plan_asks.sh DTSIM halved   of the rows that are shown the one that 'run' finds fastest on half the network is named
 #   plan_asks.sh DTSIM fewest   where nothing fits, so many GPUs do, and half of them do not
 #   plan_asks.sh DTSIM axes     'emit' can write each value of the axes that a software file lists, with their arguments
 #   plan_asks.sh DTSIM kept     a worse plan in the same folder leaves the better one
@@ -249,9 +250,33 @@ fewest()
     return 0
 }
 
+halved()
+{
+    local bandwidth said named moved=0 row
+    for bandwidth in 100 20; do
+        scenario dgx-a100 2
+        sed -i "s/nodes: 2/&, network: {bandwidth: $bandwidth GB\/s}/; s/hidden: 1024/hidden: 4096/; s/global: 288/global: 32/" scenario.yaml
+        rm -rf out.plan
+        "$dtsim" plan scenario.yaml -j 2 --verify 0 -o out.plan --set strategy.tensor=1,2,4 --set strategy.pipeline=1,2 \
+            --set batch.micro=1,2 --top 12 >out 2>err || fail "$(cat err)"
+        said=$(sed -n 's/^with a network half as fast: //p' out)
+        for row in out.plan/rank-*.yaml; do
+            "$dtsim" run "$row" --json --set "cluster.network.bandwidth=$(python3 -c "print($bandwidth / 2)") GB/s" -o run.out >run.json 2>err ||
+                fail "$row: $(cat err)"
+            python3 -c 'import json; print(repr(json.load(open("run.json"))["iteration_time_s"]))'
+        done >seconds
+        named=$(python3 -c 'times = [float(line) for line in open("seconds")]
+best = min(range(len(times)), key=times.__getitem__)
+print("the same" if times[best] >= times[0] * 0.99 else "row %d of those above" % (best + 1))')
+        [ "${said%%, *}" = "$named" ] || fail "$bandwidth GB/s: '$said', not '$named': $(cat seconds)"
+        [ "$named" = 'the same' ] || moved=$((moved + 1))
+    done
+    [ $moved -gt 0 ] || fail "no choice changes"
+}
+
 case $what in
 axes) axes_are_written ;;
-fewest | fixed | gpus | order | limit | verify | kept) $what ;;
+fewest | fixed | gpus | halved | order | limit | verify | kept) $what ;;
 *)
     echo "unknown: $what"
     exit 2 ;;

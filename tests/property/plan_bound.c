@@ -155,9 +155,43 @@ static void bounds_hold_on_narrow_links(void **state)
     assert_true(seen.busiest > 0.5 && seen.busiest <= 1 + 1e-9);
 }
 
+/* Experts over several nodes: dispatches are much of the time, hidden or not, and the bound knows them. */
+static void bounds_hold_with_experts(void **state)
+{
+    static const char *const schedules[] = {
+        "schedule: 1f1b", "schedule: interleaved, chunks: 2", "schedule: dualpipe", "schedule: interleaved, chunks: 2, "
+        "overlap_dispatch: micro-batches", "schedule: 1f1b, overlap_dispatch: shared-experts", "schedule: gpipe",
+    };
+    struct seen seen = {.links = false};
+    uint64_t seed = seed_from(59);
+    const int scenarios = few_or(24, 400);
+
+    (void)state;
+    for (int i = 0; i < scenarios; i++) {
+        char text[1024];
+        int tensor = PICK_INT(&seed, 1, 1, 2);
+        size_t schedule = (size_t)i % COUNT(schedules);
+
+        snprintf(text, sizeof text, "model: {transformer: {layers: %d, hidden: %d, heads: 8, sequence: 1024, vocabulary: 4096, mlp: "
+                 "swiglu, experts: 16, experts_per_token: %d, expert_ffn: 512, shared_experts: 1}}\ncluster: {platform: %s, nodes: "
+                 "%d}\nbatch: {micro: %d, micro_batches: %d}\nstrategy: {pipeline: 4, tensor: %d%s, expert: %d, dispatcher: %s, "
+                 "%s}\nmemory: {precision: mixed-bf16, recompute: %s}\n",
+                 PICK_INT(&seed, 8, 16), PICK_INT(&seed, 1024, 4096), PICK_INT(&seed, 1, 2, 4),
+                 PICK(&seed, "dgx-h100", "dgx-a100", "l40s-pcie"), PICK_INT(&seed, 4, 8), PICK_INT(&seed, 1, 2),
+                 PICK_INT(&seed, 8, 12), tensor, tensor > 1 ? ", sequence_parallel: true" : "", PICK_INT(&seed, 2, 4, 8),
+                 PICK(&seed, "alltoall", "deepep", "alltoall"), schedules[schedule],
+                 schedule == 3 ? "none" : PICK(&seed, "none", "selective", "full"));
+        look(&seen, text, i % 8 ? ENGINE_FAST : ENGINE_SIMGRID, false);
+    }
+    print_message("%d bounds of %d scenarios with experts, %d of them within a tenth\n", seen.bounded, scenarios, seen.near);
+    assert_true(seen.bounded > scenarios / 2);
+    assert_true(seen.near > seen.bounded / 3);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(bounds_hold), cmocka_unit_test(bounds_hold_on_narrow_links)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(bounds_hold), cmocka_unit_test(bounds_hold_on_narrow_links),
+                                       cmocka_unit_test(bounds_hold_with_experts)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

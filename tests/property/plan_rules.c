@@ -104,6 +104,64 @@ static bool is_refused(const struct space *space, uint64_t number, const struct 
     return found;
 }
 
+/* s of the point's iteration; NaN: it is refused, or does not run. *memory: B. */
+static double time_of(const struct space *space, uint64_t number, double *memory)
+{
+    struct arena arena = {.cache = files_once()};
+    struct scenario scenario = {0};
+    struct workload workload = {0};
+    struct run run = {0};
+    struct error err = {0};
+    struct point point;
+    double seconds = NAN;
+
+    if (!point_make(&space->sweep.points, number, &arena, &point, &err) &&
+        !scenario_read(&arena, point.root, NULL, 0, "point", &scenario, &err)) {
+        scenario.memory.enforce = false;
+        if (!workload_init(&workload, &scenario, &err) && !simulate(&workload, simulate_numbers_of(&scenario), &run, &err)) {
+            seconds = run.metrics.iteration_time;
+            *memory = run.metrics.peak_memory;
+        }
+    }
+    run_release(&run);
+    workload_release(&workload);
+    scenario_release(&scenario);
+    arena_release(&arena);
+    error_release(&err);
+    return seconds;
+}
+
+/* Another point, with another value of one axis, is as fast as the point, and needs no more memory: or the point
+ * does not run. */
+static void check_same(const struct space *space, uint64_t number, const struct space_rule *rule, const char *what)
+{
+    const struct points *points = &space->sweep.points;
+    uint64_t behind[MOST_SETS + 8] = {1};
+    size_t n = points->zips.count;
+    double memory = 0, least = 0, seconds = time_of(space, number, &memory);
+    bool found = isnan(seconds);
+
+    assert_true(n < COUNT(behind));
+    for (size_t i = 0; i < n; i++)
+        behind[i + 1] = behind[i] * points->zips.items[n - 1 - i].length;
+    for (size_t i = 0; i < n && !found; i++)
+        for (size_t k = 0; k < behind[i + 1] / behind[i] && !found; k++) {
+            uint64_t other = number - number / behind[i] % (behind[i + 1] / behind[i]) * behind[i] + k * behind[i];
+            double now = other == number ? INFINITY : time_of(space, other, &least);
+
+            found = now <= seconds * (1 + 1e-9) && least <= memory * (1 + 1e-9);
+        }
+    if (!found)
+        fail_msg("%s: point %llu is dropped by '%s', and no other one is as fast", what, (unsigned long long)number, rule->why);
+}
+
+static int by_number(const void *left, const void *right)
+{
+    const uint64_t *a = left, *b = right;
+
+    return (*a > *b) - (*a < *b);
+}
+
 /* How many points of the space rules drop; *all: that were looked at; *others: that loading refuses for another reason. */
 static int check_space(const char *path, const struct random_space *drawn, uint64_t *seed, int *all, int *others)
 {
@@ -121,9 +179,14 @@ static int check_space(const char *path, const struct random_space *drawn, uint6
 
             assert_int_equal(points_dropped(&space.sweep.points, number, &constraint, &err), 0);
             ++*all;
+            assert_int_equal(array_find(&number, space.selection.items, space.selection.count, sizeof number, by_number) != NULL,
+                             constraint == space.sweep.points.constraints.count);
             if (constraint == space.nrules || !space.rules[constraint].asked)
                 continue;
-            *others += !is_refused(&space, number, &space.rules[constraint], drawn->text);
+            if (space.rules[constraint].row && space.rules[constraint].row->kind == RULE_SAME)
+                check_same(&space, number, &space.rules[constraint], drawn->text);
+            else
+                *others += !is_refused(&space, number, &space.rules[constraint], drawn->text);
             dropped++;
         }
     }

@@ -241,7 +241,7 @@ static bool concerns(const struct rule *rule, const struct condition *condition,
     }
     for (int i = 0; i < condition->count; i++)
         found |= is_of(condition->names[i].path, strlen(condition->names[i].path), topic);
-    return found && rule->text;
+    return found && rule->text && rule->kind != RULE_SAME;
 }
 
 /* The rules about a key. */

@@ -293,7 +293,7 @@ static void print_status(const struct space *space, const struct plan_options *o
     if (!front)
         print_ties(plan_tied(results), outcome->may_tie, shown, out);
     if (!front && shown)
-        plan_explain(space, results, out);
+        plan_explain(space, outcome, results, out);
 }
 
 /* Which of the best were to run on simgrid and did not. */

@@ -57,7 +57,7 @@ int plan_write_scenarios(const struct space *space, const struct plan_options *o
 
     for (size_t i = 0; i < plan_shown(options, results) && !rc; i++)
         rc = write_scenario(space, number_of(outcome, results->rows.items[i]),
-                            arena_printf(&arena, "%s/rank-%02zu.yaml", options->folder, i + 1), i + 1, err);
+                            arena_printf(&arena, PLAN_RANKED, options->folder, i + 1), i + 1, err);
     arena_release(&arena);
     return rc;
 }

@@ -5,11 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "base/words.h"
+#include "hardware/cluster.h"
 #include "plan/space.h"
 #include "results/results.h"
 #include "results/results_table.h"
+#include "run/run.h"
+#include "scenario/scenario.h"
+#include "workload/workload.h"
 
 static double metric(const json_t *row, const char *name)
 {
@@ -138,7 +144,70 @@ static void print_less_memory(const struct results *results, FILE *out)
                 unit_format_short(UNIT_TIME, metric(results->rows.items[best], "iteration_time_s"), time, sizeof time));
 }
 
-void plan_explain(const struct space *space, const struct results *results, FILE *out)
+/* s of an iteration of a shown row's scenario, with NICs of a share of their bandwidth; NaN: it is not known. */
+static double seconds_on(const char *path, double share)
+{
+    struct arena arena = {0};
+    struct error err = {0};
+    struct scenario scenario = {0};
+    struct workload workload = {0};
+    struct run run = {0};
+    char rate[48];
+    double seconds = NAN, bandwidth;
+    const char *set;
+
+    if (!scenario_load(path, NULL, 0, &scenario, &err) && cluster_kinds(&scenario.cluster) == 1 && scenario.cluster.nodes > 1) {
+        bandwidth = cluster_bandwidth(&scenario.cluster, 0, false);
+        set = arena_printf(&arena, "cluster.network.bandwidth=%s", unit_format(UNIT_BANDWIDTH, share * bandwidth, rate, sizeof rate));
+        scenario_release(&scenario);
+        if (bandwidth > 0 && !scenario_load(path, &set, 1, &scenario, &err) && !workload_init(&workload, &scenario, &err) &&
+            !simulate(&workload, simulate_numbers_of(&scenario), &run, &err))
+            seconds = run.metrics.iteration_time;
+    }
+    run_release(&run);
+    workload_release(&workload);
+    scenario_release(&scenario);
+    error_release(&err);
+    arena_release(&arena);
+    return seconds;
+}
+
+void plan_halve(const struct plan_options *options, const struct results *results, struct plan_outcome *outcome)
+{
+    struct arena arena = {0};
+    size_t shown = plan_shown(options, results);
+
+    outcome->halved.seconds = outcome->halved.first = NAN;
+    for (size_t i = 0; i < shown && (i == 0 || !isnan(outcome->halved.first)); i++) {
+        double seconds = seconds_on(arena_printf(&arena, PLAN_RANKED, options->folder, i + 1), 0.5);
+
+        if (i == 0)
+            outcome->halved.first = seconds;
+        if (i == 0 || seconds < outcome->halved.seconds) {
+            outcome->halved.row = i;
+            outcome->halved.seconds = seconds;
+        }
+    }
+    arena_release(&arena);
+}
+
+/* What a network half as fast would be given: another row where that is faster by more than is told apart (plan_order). */
+static void print_halved(const struct plan_outcome *outcome, FILE *out)
+{
+    char time[48], first[48];
+
+    if (isnan(outcome->halved.first))
+        return;
+    unit_format_short(UNIT_TIME, outcome->halved.seconds, time, sizeof time);
+    unit_format_short(UNIT_TIME, outcome->halved.first, first, sizeof first);
+    if (outcome->halved.seconds >= outcome->halved.first * (1 - PLAN_NEAR))
+        fprintf(out, "with a network half as fast: the same, %s\n", first);
+    else
+        fprintf(out, "with a network half as fast: row %zu of those above, %s; the first then takes %s\n", outcome->halved.row + 1,
+                time, first);
+}
+
+void plan_explain(const struct space *space, const struct plan_outcome *outcome, const struct results *results, FILE *out)
 {
     double fits = metric(results->rows.items[0], "fits_probability");
     bool timed = !isnan(metric(results->rows.items[0], "iteration_time_s"));
@@ -149,6 +218,8 @@ void plan_explain(const struct space *space, const struct results *results, FILE
                 "leaves such rows out\n", 100 * fits, PLAN_LIKELY);
     if (timed && results->rows.count > 1 && !space_asks_largest(space))
         print_seconds(space, results, out);
-    if (timed)
+    if (timed) {
         print_less_memory(results, out);
+        print_halved(outcome, out);
+    }
 }

@@ -129,6 +129,10 @@ bool is_shared(const struct exchanges *exchanges, int stage);
 /* Measures the exchanges of a rank's tensor group in the first replica. The group is in one node; `gpus`: scratch for its GPUs.
  * Of the exchanges only the workload's scenario, measure and err need be set. Fails as measure_collective does. */
 int tensor_costs(struct exchanges *exchanges, int rank, const struct stage *stage, int *gpus, struct exchange_cost *costs);
+/* Measures the dispatches of a rank's expert group in the first replica, beside those that share links with it; `gpus`: scratch
+ * for the GPUs of all groups; `marked`: for each node, false. Else as tensor_costs, with alike.flows. */
+int dispatch_costs(struct exchanges *exchanges, int rank, const struct stage *stage, int *gpus, bool *marked,
+                   struct exchange_cost *costs);
 /* The parts of these costs of EXCHANGE_PIECES and EXCHANGE_OVERLAPPED, among n GPUs: seconds that the kernels of
  * column-parallel products do not hide. */
 void column_costs(const struct parallelism *spec, const struct hiding *hiding, int n, struct exchange_cost *costs);

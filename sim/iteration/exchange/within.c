@@ -178,6 +178,13 @@ static int dispatch_cost(const struct group_member *member, const struct stage *
     return 0;
 }
 
+int dispatch_costs(struct exchanges *exchanges, int rank, const struct stage *stage, int *gpus, bool *marked,
+                   struct exchange_cost *costs)
+{
+    return dispatch_cost(&(struct group_member){.exchanges = exchanges, .rank = rank, .gpus = gpus, .marked = marked}, stage,
+                         costs);
+}
+
 /* The context group's keys and values are gathered before the attention, and once more before its backward. After the
  * backward their gradients are reduce-scattered (Grattafiori et al. 2024, The Llama 3 Herd of Models, section
  * 3.3.2). */

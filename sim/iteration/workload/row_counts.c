@@ -31,6 +31,8 @@ static void count_row(const struct row *row, struct row_counts *counts, int *bef
 
     counts->count = row->count;
     counts->flying = most_flying(row);
+    for (size_t i = 0; i < row->count; i++)
+        counts->overlaps |= row->items[i].with_next && row->items[i].kind != row->items[i + 1].kind;
     while (last > 0 && !is_backward(&row->items[last]))
         last--;
     for (size_t i = 0; i < row->count; i++)

@@ -11,6 +11,7 @@ struct row_counts {
     int first, last;             /* the chunks of its first work and of its last backward */
     int flying;                  /* the most forwards, in all chunks, whose backward has not run, whatever the times
                                     are */
+    bool overlaps;               /* a work runs beside one of another kind */
     const int *before, *behind;  /* up to the last backward, which is one of them, and behind it. Ranks may share them */
 };
 

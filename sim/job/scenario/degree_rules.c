@@ -140,6 +140,14 @@ static const struct rule chunks_list[] = {
 };
 const struct rules chunks_rules = RULES("chunks", chunks_list);
 
+static const struct rule same_list[] = {
+    {"strategy.sequence_parallel", RULE_SAME, "strategy.sequence_parallel && strategy.tensor == 1",
+     "without a tensor group there are no activations to divide", NULL},
+    {"strategy.dispatcher", RULE_SAME, "strategy.dispatcher != 'alltoall' && strategy.expert == 1",
+     "without expert parallelism no tokens travel", NULL},
+};
+const struct rules same_rules = RULES("same", same_list);
+
 /* Any two of global, micro and micro_batches give the third: before micro_batches is known, and with it. `step`: the samples of
  * one micro-batch of all replicas. */
 static const struct rule batch_list[] = {

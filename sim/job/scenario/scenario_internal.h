@@ -20,7 +20,7 @@ int scenario_ask(struct scenario *scenario, const struct rules *rules, struct er
 /* strategy_rules.c */
 extern const struct rules gpus_rules, shard_rules, yielding_rules, idle_strategy_rules, data_parallel_rules, shares_rules;
 /* degree_rules.c */
-extern const struct rules order_rules, chunks_rules, batch_rules, batch_size_rules, model_rules, degrees_rules, ranks_rules, sizes_rules,
+extern const struct rules order_rules, chunks_rules, same_rules, batch_rules, batch_size_rules, model_rules, degrees_rules, ranks_rules, sizes_rules,
                           flush_rules;
 /* memory_rules.c */
 extern const struct rules idle_memory_rules, memory_rules;

@@ -215,7 +215,7 @@ const struct rules *scenario_rules(size_t i)
     static const struct rules *const all[] = {
         &order_rules, &chunks_rules, &gpus_rules, &shard_rules, &yielding_rules, &idle_strategy_rules, &idle_memory_rules,
         &data_parallel_rules, &model_rules, &memory_rules, &degrees_rules, &ranks_rules, &batch_rules, &batch_size_rules,
-        &shares_rules, &sizes_rules, &flush_rules,
+        &shares_rules, &sizes_rules, &flush_rules, &same_rules,
     };
 
     return i < COUNT(all) ? all[i] : NULL;

@@ -10,6 +10,8 @@ enum rule_kind {
     RULE_INPUT,                  /* EXIT_INPUT */
     RULE_IDLE,                   /* the key is said and changes nothing */
     RULE_YIELDS,                 /* no error: only what software files say of the key is taken back */
+    RULE_SAME,                   /* no error, and not asked of a scenario: another value of the key is as fast and needs no
+                                    more memory. A search of values that nobody listed tries that one alone */
 };
 
 /* `${EXPRESSION}` in the message stands for its value. Before the message stand the table's name and the key. Where the key

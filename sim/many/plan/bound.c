@@ -8,6 +8,7 @@
 #include "base/base.h"
 #include "exchange/exchange.h"
 #include "hardware/cluster.h"
+#include "kernels/contention.h"
 #include "scenario/process_group.h"
 #include "scenario/scenario.h"
 #include "schedule/schedule.h"
@@ -36,11 +37,15 @@ struct bounding {
     struct measure *measure;
     struct parameter_bytes bytes;
     struct tensor_group group;       /* the last one that was measured */
+    struct { const struct stage *of; int rank; struct exchange_cost cost; } dispatch;     /* the same, of an expert group */
+    struct dispatching_times beside; /* the longest of any work: what hides dispatches */
+    bool overlaps;                   /* a forward may run beside a backward */
     struct { int place; double byte; } sums;     /* the last byte_seconds, of a group whose first GPU has this place */
     double (*works)[WORK_KIND_COUNT];    /* a virtual stage: s of its works, on the first rank that has it */
     double *forwards, *backwards;    /* of a virtual stage: sums over the stages before it, of a micro-batch's forwards,
                                         and of the shortest time of its backwards */
     int *members, *stages;           /* scratch: the GPUs of a group; the virtual stages of a rank, by chunk */
+    bool *marked;                    /* the same, by node */
 };
 
 /* Whether two groups, each in one node, have the same places there. */
@@ -142,6 +147,52 @@ static void expose_context(struct bounding *bounding, int rank, const struct sta
     }
 }
 
+/* Measures what a dispatch of the rank costs; nothing where it cannot be measured. */
+static const struct exchange_cost *dispatch_of(struct bounding *bounding, int rank, const struct stage *stage)
+{
+    const struct scenario *scenario = bounding->workload->scenario;
+    struct exchange_cost costs[MEASURED_COUNT] = {{0}};
+    struct error ignored = {0};
+    struct exchanges exchanges = {
+        .workload = bounding->workload, .scenario = scenario, .measure = bounding->measure, .err = &ignored, .alike.flows = 1,
+    };
+    const struct stage *of = bounding->dispatch.of;
+
+    if (of && bounding->dispatch.rank == rank && !memcmp(&of->delivered, &stage->delivered, sizeof of->delivered) &&
+        !memcmp(&of->bytes[EXCHANGE_DISPATCH], &stage->bytes[EXCHANGE_DISPATCH], sizeof *of->bytes))
+        return &bounding->dispatch.cost;
+    if (dispatch_costs(&exchanges, rank, stage, bounding->members, bounding->marked, costs))
+        memset(costs, 0, sizeof costs);
+    error_release(&ignored);
+    bounding->dispatch.of = stage;
+    bounding->dispatch.rank = rank;
+    bounding->dispatch.cost = costs[EXCHANGE_DISPATCH];
+    return &bounding->dispatch.cost;
+}
+
+/* s that dispatches add to a work, at least. Where works overlap in phases, any work may be the other one (lower_compute.c,
+ * hidden_in_phases). Beside other works that overlap they take multiprocessors at least. */
+static double dispatch_seconds(struct bounding *bounding, int rank, const struct stage *stage, const struct work_times *times,
+                               enum work_kind kind)
+{
+    int overlap = bounding->workload->scenario->parallelism.overlap_dispatch;
+    const struct exchange_cost *cost;
+    const struct dispatching_times *beside = &bounding->beside;
+    double all;
+
+    if (!bounding->measure || !stage->work[kind].exchanges[EXCHANGE_DISPATCH] || stage->bytes[EXCHANGE_DISPATCH] == 0)
+        return 0;
+    cost = dispatch_of(bounding, rank, stage);
+    all = stage->work[kind].exchanges[EXCHANGE_DISPATCH] * cost->seconds;
+    if (overlap != OVERLAP_DISPATCH_NONE && plan_slices(&bounding->workload->plan) > 1)
+        return cost->share * all;
+    if (overlap == OVERLAP_DISPATCH_MICRO_BATCHES)
+        return contention_exposed(all / 2, beside->before, cost->share) + contention_exposed(all / 2, beside->others, cost->share);
+    if (bounding->overlaps)
+        return cost->share * all;
+    return overlap == OVERLAP_DISPATCH_SHARED ? contention_exposed(all, times->dispatching.shared, cost->share) : all;
+}
+
 /* s of each kind of work of a virtual stage on a rank: of the first slice of a micro-batch, or of the mean of all slices.
  * Where the GPU waits for launches, exchanges that overlap go on (lower_compute.c, exposed_share). What kernels do not hide is
  * a convex function of their time: of the mean slice it is at most the mean. */
@@ -172,8 +223,27 @@ static void stage_seconds(struct bounding *bounding, int rank, int virtual_stage
         for (int h = 0; h < times->nhidings; h++)
             for (int i = 0; i < EXCHANGE_COUNT; i++)
                 *(is_plain(i) ? &seconds[kind] : &others) += counts->hidden[h][i] * exposed[h][i];
-        seconds[kind] += fmax(0, others - times->work[kind].starved);
+        seconds[kind] += fmax(0, others - times->work[kind].starved) +
+                         dispatch_seconds(bounding, rank, stage, &times->work[kind], (enum work_kind)kind);
     }
+}
+
+/* What may run beside a work. */
+static void find_beside(struct bounding *bounding, const struct row_counts *counts)
+{
+    const struct workload *workload = bounding->workload;
+    struct dispatching_times *beside = &bounding->beside;
+
+    for (int rank = 0; rank < workload->plan.stages; rank++)
+        bounding->overlaps |= counts[rank].overlaps;
+    for (size_t c = 0; c < workload->nclasses; c++)
+        for (int v = 0; v < plan_virtual_stages(&workload->plan); v++)
+            for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
+                const struct dispatching_times *times = &workload->classes[c].times[v].work[kind].dispatching;
+
+                beside->before = fmax(beside->before, times->before);
+                beside->others = fmax(beside->others, times->others);
+            }
 }
 
 static void sum_stages(struct bounding *bounding)
@@ -329,9 +399,11 @@ double workload_bound(const struct workload *workload, const struct row_counts *
     bounding.works = arena_alloc(&arena, stages * sizeof *bounding.works);
     bounding.forwards = ARENA_ARRAY(&arena, double, stages + 1);
     bounding.backwards = ARENA_ARRAY(&arena, double, stages + 1);
-    bounding.members = ARENA_ARRAY(&arena, int, scenario_gpus(scenario));
+    bounding.members = ARENA_ARRAY(&arena, int, scenario_gpus(scenario) + group_members(&scenario->groups.of[GROUP_EXPERT]));
+    bounding.marked = ARENA_ARRAY(&arena, bool, scenario->cluster.nodes);
     bounding.stages = ARENA_ARRAY(&arena, int, stages);
     bounding.group.gpus = ARENA_ARRAY(&arena, int, scenario->parallelism.tensor);
+    find_beside(&bounding, counts);
     sum_stages(&bounding);
     for (size_t rank = 0; rank < ranks; rank++) {
         most = fmax(most, rank_bound(&bounding, &counts[rank], (int)rank, flushed));

@@ -2,7 +2,7 @@
  *
  * Every pipeline rank computes its works one after another, and no work becomes shorter by what happens beside it. It
  * takes its kernels, and what they do not hide of exchanges within works: of a tensor group in one node, as measured
- * alone; of a ring of keys and values through nodes, what its NICs carry at the rate of their data sheet. In a pipeline
+ * alone; of dispatches to experts, as measured beside those that share their links; of a ring of keys and values through nodes, what its NICs carry at the rate of their data sheet. In a pipeline
  * that is flushed a rank's first forward also waits for that micro-batch's forwards on all stages before, and behind its
  * last backward that micro-batch's backwards on these stages follow. In the end gradients are summed, where nothing hides
  * that at the rate of the NICs, the rank updates, and updated weights are gathered: its tail. So with F and B the times of

@@ -352,7 +352,7 @@ int plan_search(struct space *space, const struct plan_options *options, struct 
     int rc;
 
     *outcome = (struct plan_outcome){.counts.considered = space->selection.looked, .nearest.lacks = INFINITY,
-                                     .miss.share = INFINITY};
+                                     .miss.share = INFINITY, .halved = {0, NAN, NAN}};
     for (size_t i = 0; i < space->sweep.points.constraints.count; i++)
         outcome->counts.by_rule += space->selection.dropped[i];
     rc = run(&search, err);

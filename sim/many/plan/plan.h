@@ -68,6 +68,8 @@ struct plan_outcome {
     size_t may_tie;                  /* pruned points that may tie with the fastest of as many GPUs and samples, at most */
     struct sweep_verified verified;      /* of the rows that are shown */
     int fewest;                      /* GPUs on which one fits, where none does on these (plan_fewest of cli); 0: not looked for */
+    struct { size_t row; double seconds, first; } halved;    /* s on a network half as fast (plan_halve of cli): of the shown
+                                        rows the fastest, and of the first one; NaN: not known */
     bool unverified;                 /* the time ran out before the first of them began */
     struct locations located;        /* the points that were replayed, with the ids of their rows */
     double seconds[3];               /* of bounds, of replays, of the verification */
@@ -81,6 +83,8 @@ void plan_release(struct plan_outcome *outcome);
 
 /* Below this probability it is said that a row may not fit. */
 #define PLAN_LIKELY 0.8
+/* Rows that share a place and differ by less than this share are ordered by how plain they are. */
+#define PLAN_NEAR 0.01
 
 /* Keeps the rows of the outcome's points that ran and keep the goal's limits, best first, and those that share a place in the
  * order in which a person chooses among them: those that likely fit before others; of these, those within 1 % of the best first,

@@ -33,8 +33,6 @@ int plan_read_replays(struct search *search, struct error *err);
 void plan_sort_located(struct plan_outcome *outcome);
 /* The point that has the row, in the order of plan_sort_located; NULL: the row is another plan's. */
 const struct located *plan_located_of(const struct plan_outcome *outcome, const json_t *row);
-/* Rows that share a place and differ by less than this share are ordered by how plain they are. */
-#define PLAN_NEAR 0.01
 /* The probability that the row fits; 1: it does not say. */
 double plan_fits_of(const json_t *row);
 /* plan_ties.c: orders rows that share a place, which have the numbers under the key. */

@@ -284,8 +284,6 @@ static int build(struct space *space, struct node **root, const struct plan_ques
     if (!rc && !builder.facts->nodes && !has_axis(&builder, "cluster.nodes") && !node_at(*root, "strategy.data"))
         rc = error_add(err, EXIT_USAGE, (struct loc){0}, "plan: how many GPUs? The cluster does not say 'nodes'; "
                        "expected --gpus, such as --gpus %d,%d", 8 * builder.facts->per_node, 16 * builder.facts->per_node);
-    if (!rc)
-        add_idle_rules(&builder);
     rc = rc || add_rules(&builder) || find_held(&builder, space) ? -1 : 0;
     *section = node_mapping(arena);
     (*section)->loc = (*root)->loc;

@@ -83,8 +83,6 @@ struct node *space_with_software(struct space *space, const struct builder *buil
  * a list of their own, or NULL. -1: a file cannot be read. */
 int framework_searches(struct builder *builder, const struct automatic *automatic, struct node **values);
 
-/* space_idle.c: drops values of our axes that change nothing beside the others. */
-void add_idle_rules(struct builder *builder);
 /* Adds what axes must keep together, and what the software's release cannot run, as far as the axes and what the scenario
  * says tell. -1: a software file cannot be read. */
 int add_rules(struct builder *builder);

@@ -11,7 +11,7 @@
 
 void moment_init(struct moment *moment, const struct points *points)
 {
-    *moment = (struct moment){.points = points, .chosen = SIZE_MAX};
+    *moment = (struct moment){.points = points, .chosen = points->zips.count};
     moment->choice = xcalloc(points->zips.count, sizeof *moment->choice);
     moment->derived = xcalloc(points->nderived, sizeof *moment->derived);
     moment->known = xcalloc(points->nderived, sizeof *moment->known);
@@ -32,8 +32,8 @@ void moment_set(struct moment *moment, uint64_t number)
 
     arena_release(&moment->arena);
     moment->asked = false;
-    moment->chosen = SIZE_MAX;
     moment->resolved = NULL;
+    moment->chosen = points->zips.count;
     if (points->nderived)
         memset(moment->known, 0, points->nderived * sizeof *moment->known);
     moment->included = number < combinations ? NULL : &points->included[number - combinations];
@@ -86,7 +86,7 @@ struct value moment_axis(const struct moment *moment, size_t a)
     size_t choice;
     const struct axis *axis = axis_value(moment, a, &choice);
 
-    if (moment->chosen != SIZE_MAX && points_zip_of(moment->points, a) >= moment->chosen)
+    if (!moment->included && points_zip_of(moment->points, a) >= moment->chosen)
         return (struct value){.kind = VALUE_NONE};
     return axis && axis->values ? axis->values[choice] : path_value(path, node_at(moment->points->base, path));
 }
@@ -227,7 +227,7 @@ int moment_drops(struct moment *moment, const struct constraint *constraint, boo
     int rc = 0;
 
     *dropped = constraint->asks ? constraint->asks(constraint->rule, moment) : true;
-    for (size_t i = 0; *dropped && i < constraint->count; i++)
+    for (size_t i = 0; *dropped && !constraint->asks && i < constraint->count; i++)
         if (matches(moment, constraint->names[i], constraint->nodes[i], dropped, err))
             return -1;
     if (!constraint->expression)

@@ -30,11 +30,12 @@ struct constraint {
     size_t *names;               /* axes and derived values, by their number in expressions */
     const struct node **nodes;   /* their value; a list: any of its items */
     size_t count;
-    /* Instead of all that: whether a rule of its own drops the point; or NULL. */
+    /* Instead of all that: whether a rule of its own, which reads the axes `names`, drops the point, or all points with the
+     * values that are known of it; or NULL. */
     bool (*asks)(const void *rule, const struct moment *moment);
     const void *rule;
 };
-/* A point that is looked at; and its value of an axis, VALUE_NONE where that is not chosen yet. */
+/* A point that is looked at; and its value of an axis. VALUE_NONE: it is not chosen yet. */
 struct value moment_axis(const struct moment *moment, size_t axis);
 
 /* A path that an expression uses though the sweep does not set it. */

@@ -8,8 +8,8 @@
 struct moment {
     const struct points *points;
     struct arena arena;
-    size_t *choice;              /* by zip: which value */
-    size_t chosen;               /* of that number of zips; the axes of others are open. SIZE_MAX: of all */
+    size_t *choice;              /* by zip: which value, */
+    size_t chosen;               /* of the first ones: axes of the others have no value yet */
     const struct included *included;     /* or NULL */
     struct value *derived;
     bool *known;                 /* derived values that have been evaluated */

@@ -101,8 +101,22 @@ static size_t depth_of(const struct points *points, const struct constraint *con
     return depth;
 }
 
-/* Whether a constraint that is decided with so many zips drops all combinations that begin so; a rule says itself whether it
- * is decided. One that fails is asked again of each whole point that is left, whose message it then is. */
+/* Whether it is asked with so many zips: where it is decided, or, of a rule of its own, where one more of its axes is known. */
+static bool is_asked(const struct walk *walk, size_t c, size_t depth)
+{
+    const struct points *points = walk->moment.points;
+    const struct constraint *constraint = &points->constraints.items[c];
+    bool reads = false;
+
+    if (!constraint->asks)
+        return walk->depths[c] == depth;
+    for (size_t i = 0; i < constraint->count && depth; i++)
+        reads |= points_zip_of(points, constraint->names[i]) == depth - 1;
+    return reads;
+}
+
+/* Whether a constraint drops all combinations that begin so. One that fails is asked again of each whole point that is left,
+ * whose message it then is. */
 static bool drops_all(struct walk *walk, size_t depth)
 {
     const struct points *points = walk->moment.points;
@@ -111,7 +125,7 @@ static bool drops_all(struct walk *walk, size_t depth)
         struct error found = {0};
         bool dropped = false;
 
-        if (!points->constraints.items[c].asks && walk->depths[c] != depth)
+        if (!is_asked(walk, c, depth))
             continue;
         if (moment_drops(&walk->moment, &points->constraints.items[c], &dropped, &found))
             walk->depths[c] = SIZE_MAX, dropped = false;
@@ -129,9 +143,9 @@ static int walk_on(struct walk *walk, size_t depth, uint64_t number, struct erro
 {
     const struct points *points = walk->moment.points;
 
+    walk->moment.chosen = depth;
     if (walk->visits++ == POINTS_LOOKED)
         return too_many(points, err);
-    walk->moment.chosen = depth;
     if (drops_all(walk, depth))
         return 0;
     if (depth == points->zips.count)
