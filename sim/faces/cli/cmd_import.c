@@ -369,7 +369,7 @@ const struct command cmd_import = {
                "(SLURM_NNODES)\n"
                "  --read FOLDER       the script may read it\n"
                "  --launch N          the Nth of the script's launches; left out: the first one with a model\n"
-               "  --trust             run the script also where the kernel has no Landlock; it can read all your files then\n"
+               "  --trust             run it also without Landlock; it can read all your files then\n"
                "  --strict            warnings are errors\n"
                "  --op OPERATION      what a file of nccl-tests measured that does not say so (older versions): "
                "all_reduce, ...\n"
