@@ -119,9 +119,13 @@ static void settle_attention(const struct scenario *scenario, struct transformer
         shape->ways.flash_attention = true;
 }
 
-static void settle_states(struct parallelism *spec)
+/* Where ZeRO may be. */
+static void settle_states(const struct scenario *scenario, struct parallelism *spec)
 {
-    if (!spec->divided_states || spec->zero)
+    bool plain = spec->data_parallel == DATA_PARALLEL_DDP || spec->data_parallel == DATA_PARALLEL_SYNCHRONOUS;
+
+    if (!spec->divided_states || spec->zero || !plain || scenario_schedule(scenario)->asynchronous ||
+        spec->local_steps > 1 || spec->compression.method)
         return;
     spec->zero = 1;
     spec->reduce_scatter = false;
@@ -146,7 +150,7 @@ int scenario_lay_software(struct scenario *scenario, struct error *err)
     if (spec->like && data_is_path(spec->like) && (!(spec->like = data_relative(arena, loc, spec->like, err)) ||
                                                    !(spec->like = data_absolute(arena, spec->like, err))))
         return -1;
-    settle_states(&scenario->parallelism);
+    settle_states(scenario, &scenario->parallelism);
     if (!scenario->model.transformer)
         return 0;
     settle_attention(scenario, items[PART_TRANSFORMER].object);

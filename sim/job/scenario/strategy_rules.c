@@ -29,7 +29,7 @@ static const struct rule gpus_list[] = {
 const struct rules gpus_rules = RULES("gpus", gpus_list);
 
 static const struct rule shard_list[] = {
-    {"strategy.shard", RULE_VALUES, "strategy.shard > 0 && strategy.zero == 0",
+    {"strategy.shard", RULE_VALUES, "strategy.shard > 0 && strategy.zero == 0 && !strategy.divided_states",
      "${strategy.shard}, but 'zero: 0' divides nothing; expected zero 1 to 3", NULL},
     {"strategy.shard", RULE_VALUES, "strategy.shard == 1 && strategy.zero > 0 && replicas > 1",
      "1 replica shares nothing; expected 2 to ${replicas}, or 'zero: 0'", NULL},
@@ -51,7 +51,7 @@ static const struct rule yielding_list[] = {
      "memory.recompute != 'full' || memory.recompute.every > 1 || !with_gradient || !dense_ends", NULL, NULL},
     {"memory.logits", RULE_YIELDS, "by_layers", NULL, NULL},
     {"memory.fp8_weights", RULE_YIELDS, "!narrow", NULL, NULL},
-    {"strategy.reduce_scatter", RULE_VALUES, SCATTERS "strategy.zero == 0",
+    {"strategy.reduce_scatter", RULE_VALUES, SCATTERS "strategy.zero == 0 && !strategy.divided_states",
      "false, but without ZeRO gradients are not scattered anyway; expected 'zero: 1' among all replicas, or true", NULL},
     {"strategy.reduce_scatter", RULE_VALUES, SCATTERS "strategy.zero == 1 && hybrid",
      "false, but replicas that share states in groups scatter within them; expected 'zero: 1' among all replicas, or true",
@@ -98,7 +98,8 @@ static const struct rule idle_strategy_list[] = {
     {"strategy.partitioned_outputs", RULE_IDLE,
      "strategy.partitioned_outputs && !strategy.sequence_parallel && !strategy.scatter_gather",
      "without scatter_gather boundaries are sent whole; expected that to be true", NULL},
-    {"strategy.overlap_gathers", RULE_IDLE, "strategy.overlap_gathers && strategy.zero != 1 && strategy.zero != 2",
+    {"strategy.overlap_gathers", RULE_IDLE, "strategy.overlap_gathers && strategy.zero != 1 && strategy.zero != 2 && "
+     "!strategy.divided_states",
      "no replica updates weights for others; expected 'zero: 1' or 'zero: 2'", NULL},
     {"strategy.reshard_after_forward", RULE_IDLE, "!strategy.reshard_after_forward && " NOT_WHOLE, LAYERS, NULL},
     {"strategy.sums_once", RULE_IDLE, "strategy.sums_once && strategy.zero == 3 && " NOT_WHOLE, LAYERS, NULL},
