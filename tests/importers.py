@@ -348,6 +348,12 @@ def test_programs():
         expect(run("megatron", PLACE + "%s %s %s" % (program, MODEL, " ".join(own)), "--strict")[0] == 4, program, "--strict takes it")
         rc, scenario, said = run("megatron", PLACE + "%s %s %s" % (program, MODEL, shape))
         expect(rc == 4 and shape.split()[0] in said, program + shape, said)
+    for less, more, named in (("--bf16", "", "--bf16"), ("--bf16", "--fp16", None), ("--global-batch-size 384", "", "--global-batch-size")):
+        for program in ("train.py", "pretrain_gpt.py"):
+            rc, scenario, said = run("megatron", PLACE + program + " " + MODEL.replace(less, more))
+            expect((rc == 4 and named in said) if named and program == "train.py" else rc == 0, program + less + more, said)
+    rc, scenario, said = run("megatron", PLACE + "train.py " + MODEL.replace("--bf16", ""), "--set", "bf16=false")
+    expect(rc == 0 and "precision: fp32" in scenario, "fp32 that is said", said)
     for text in (PLACE + "pretrain_gpt.py %s " + rolls.choice(plain), "%s " + rolls.choice(plain)):
         expect(run("megatron", text % MODEL)[0] == 4, text, "it is taken")
     for program in ("generate_text.py", "tools/run_inference.py", "-m tools.text_server", "evaluate_llama.py"):
