@@ -364,6 +364,12 @@ def test_programs():
         expect(run("megatron", PLACE + "%s %s %s" % (program, MODEL, " ".join(own)), "--strict")[0] == 4, program, "--strict takes it")
         rc, scenario, said = run("megatron", PLACE + "%s %s %s" % (program, MODEL, shape))
         expect(rc == 4 and shape.split()[0] in said, program + shape, said)
+    for less, more, named in (("--bf16", "", "--bf16"), ("--bf16", "--fp16", None), ("--global-batch-size 384", "", "--global-batch-size")):
+        for program in ("train.py", "pretrain_gpt.py"):
+            rc, scenario, said = run("megatron", PLACE + program + " " + MODEL.replace(less, more))
+            expect((rc == 4 and named in said) if named and program == "train.py" else rc == 0, program + less + more, said)
+    rc, scenario, said = run("megatron", PLACE + "train.py " + MODEL.replace("--bf16", ""), "--set", "bf16=false")
+    expect(rc == 0 and "precision: fp32" in scenario, "fp32 that is said", said)
     for text in (PLACE + "pretrain_gpt.py %s " + rolls.choice(plain), "%s " + rolls.choice(plain)):
         expect(run("megatron", text % MODEL)[0] == 4, text, "it is taken")
     for program in ("generate_text.py", "tools/run_inference.py", "-m tools.text_server", "evaluate_llama.py"):
@@ -512,8 +518,45 @@ def test_transformers():
         rc, scenario, said = run("transformers", "max_length: 128\n" + text, "--hf-config", "config.json")
         expect(rc == 4 and named in said, "transformers " + text, said)
     expect(run("transformers", "max_length: 128\n")[0] == 4, "no model", "")
+    for text in ("[1]\n", "a\n", "{}\n", "deepspeed: [1]\n", "deepspeed: {a: {b: 1}}\n", "fsdp: {a: 1}\n", "max_length: [1, 2]\n"):
+        rc, scenario, said = run("transformers", text, "--hf-config", "config.json")
+        expect(rc in (0, 4, 5), text, "it ended by %d" % rc)
     rc, scenario, said = run("transformers", "bf16: true\n", "--hf-config", "config.json")
     expect(rc == 0 and "131072 is taken" in said, "transformers' length", said)
+
+
+def test_accelerate():
+    """Accelerate's file says the processes, and what TrainingArguments leave to it: as if they said it."""
+    rolls = random.Random(66)
+    for _ in range(10):
+        nodes, per_node, form = rolls.randint(1, 4), rolls.choice((4, 8)), rolls.choice(("bf16", "fp16"))
+        number_of, fsdp = rolls.choice((("1", "[full_shard]"), ("SHARD_GRAD_OP", "[shard_grad_op]"), ("FULL_SHARD", "[full_shard]"),
+                                        ("3", "[no_shard]"), ("FULL_SHARD", "[full_shard, offload]")))
+        again, stage = rolls.choice(("true", "false")), rolls.randint(1, 3)
+        head = "num_processes: %d\nnum_machines: %d\nmixed_precision: %s\n" % (nodes * per_node, nodes, form)
+        plain = "per_device_train_batch_size: 2\nmax_length: 256\n"
+        sharded = ("distributed_type: FSDP\nfsdp_config:\n  fsdp_sharding_strategy: %s\n  fsdp_offload_params: %s\n"
+                   "  fsdp_activation_checkpointing: %s\n" % (number_of, "true" if "offload" in fsdp else "false", again))
+        zero = ("distributed_type: DEEPSPEED\ndeepspeed_config:\n  zero_stage: %d\n  offload_optimizer_device: cpu\n"
+                "  gradient_clipping: 1.0\n" % stage)
+        for file, more in ((head + "distributed_type: MULTI_GPU\n", ""),
+                           (head + sharded, "fsdp: %s\nfsdp_config: {activation_checkpointing: %s}\n" % (fsdp, again)),
+                           (head + zero, "deepspeed: {zero_optimization: {stage: %d, offload_optimizer: {device: cpu}}, "
+                            "gradient_clipping: 1.0, bf16: {enabled: auto}, fp16: {enabled: auto}}\n" % stage)):
+            with open("accelerate.yaml", "w") as out:
+                out.write(file)
+            mine = run("transformers", plain, "accelerate.yaml", "--hf-config", "config.json")
+            own = run("transformers", plain + "%s: true\n%s" % (form, more), "--hf-config", "config.json", "--set",
+                      "nnodes=%d" % nodes, "--set", "nproc_per_node=%d" % per_node)
+            expect(mine[0] == 0 and mine[1] == own[1] and ("fp16" in mine[1]) == (form == "fp16"), file, mine[1] + own[1] + mine[2] + own[2])
+        said = run("transformers", plain + ("fp16: true\n" if form == "bf16" else "bf16: true\n"), "accelerate.yaml", "--hf-config", "config.json")
+        expect(said[0] == 0 and form not in said[1], "TrainingArguments hold", said[1] + said[2])
+    for file, named in (("distributed_type: TPU\n", "TPU"), ("a: 1\n", "distributed_type"), (head.replace(form, "fp8") + "distributed_type: NO\n", "fp8"),
+                        ("distributed_type: MULTI_GPU\nnum_processes: 5\nnum_machines: 2\n", "num_processes")):
+        with open("accelerate.yaml", "w") as out:
+            out.write(file)
+        found = run("transformers", plain, "accelerate.yaml", "--hf-config", "config.json")
+        expect(found[0] == 4 and named in found[2], file, found[2])
 
 
 def test_other_kinds():

@@ -242,8 +242,9 @@ static int refuse_options(const struct command *command, const struct arguments 
                                i <= OPT_PER_NODE ? "nccl-tests" : i >= OPT_ENV ? "megatron" : i == OPT_HF_CONFIG ? "deepspeed, torchtitan, transformers, bridge and nemo" :
                                "megatron, deepspeed, torchtitan, transformers, bridge and nemo");
     }
-    if (arguments->npositional > 2 && import != import_megatron)
-        return usage_error(command, "unexpected argument '%s'", arguments->positional[2]);
+    if (arguments->npositional > (import == import_transformers ? 3 : 2) && import != import_megatron)
+        return usage_error(command, "unexpected argument '%s'",
+                           arguments->positional[import == import_transformers ? 3 : 2]);
     if (arguments->nsets && !is_launch(import))
         return usage_error(command, "--set changes a scenario; expected a kind of file and the file");
     return ARGS_DONE;
@@ -298,7 +299,7 @@ const struct command cmd_import = {
              "pipedream-profile FILE | kineto FILE | "
              "megatron FILE [ARGUMENTS...] [--env NAME=VALUE]... [--read FOLDER]... [--launch N] [--trust] | "
              "deepspeed FILE --hf-config CONFIG | torchtitan FILE [--hf-config CONFIG] | "
-             "transformers FILE --hf-config CONFIG | bridge FILE [--hf-config CONFIG] | nemo FILE [--hf-config CONFIG] "
+             "transformers FILE [ACCELERATE] --hf-config CONFIG | bridge FILE [--hf-config CONFIG] | nemo FILE [--hf-config CONFIG] "
              "[--cluster NAME] [--strict] [--set NAME=VALUE]...",
     .brief = "Prints a scenario, a model or measurements, made from another program's file.",
     .examples = "  dtsim import pytorch-schedule order.csv > order.yaml && dtsim show order.yaml --figure\n"
@@ -356,7 +357,7 @@ const struct command cmd_import = {
                "                      give it by --set\n"
                "  torchtitan          the TOML of a torchtitan job: degrees, schedule, batch, activation checkpointing, compile, "
                "float8\n"
-               "  transformers        Transformers' TrainingArguments (YAML, JSON), and the DeepSpeed file that they name\n"
+               "  transformers        TrainingArguments (YAML, JSON), and Accelerate's and DeepSpeed's files\n"
                "  bridge              the YAML of Megatron Bridge: overrides, or all keys as ConfigContainer.to_yaml writes them\n"
                "  nemo                the YAML of a NeMo 2 recipe, as --to-yaml writes it\n"
                "  --hf-config CONFIG  the model: a Hugging Face config.json; left out where the file says the model or dtsim has "

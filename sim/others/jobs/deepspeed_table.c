@@ -134,7 +134,7 @@ static const char *const idle_below[] = {"optimizer.params",    "scheduler",
                                          "data_efficiency",     "flops_profiler",
                                          "curriculum_learning", "progressive_layer_drop",
                                          "eigenvalue"};
-static const struct argument_row idle_row = IDLE("optimizer.params, scheduler, logs, comments");
+static const struct argument_row idle_row = IDLE("optimizer.params, scheduler, logs");
 /* The same of what is not simulated. */
 static const char *const lacking_below[] = {"compression_training", "aio", ZERO "zenflow"};
 

@@ -7,14 +7,18 @@
 
 #include "base/base.h"
 #include "config/conf.h"
+#include "config/field.h"
 #include "launch/imported.h"
 #include "launch/launch.h"
 
-/* Puts a value where DeepSpeed's file says "auto"; where it says another one, Transformers ends with an error. */
+/* Puts a value where DeepSpeed's file says "auto", or nothing of the batch; where it says another one, Transformers ends with
+ * an error. */
 static void fill(struct imported *m, struct node *tree, const char *path, const char *value)
 {
     const struct node *node = node_at(tree, path);
 
+    if (!node && word_in("train_micro_batch_size_per_gpu gradient_accumulation_steps", path))
+        conf_put(m->arena, tree, path, node_scalar(m->arena, value, false), tree->loc, m->err);
     if (!node || node->kind != NODE_SCALAR || node_is_null(node))
         return;
     if (!strcmp(node->text, "auto"))
@@ -25,9 +29,8 @@ static void fill(struct imported *m, struct node *tree, const char *path, const 
 }
 
 /* DeepSpeed's keys: a mapping, or a file beside this one. NULL: an error. */
-static struct node *deepspeed_tree(struct imported *m, const struct node *root)
+static struct node *deepspeed_tree(struct imported *m, struct node *value)
 {
-    struct node *value = node_get(root, "deepspeed");
     const char *slash = strrchr(m->launch->file, '/'), *path;
     struct node *tree = NULL;
 
@@ -61,12 +64,13 @@ static const char *optimizer_of(struct imported *m)
     return NULL;
 }
 
-static struct node *through_deepspeed(struct imported *m, const struct node *root, struct job_text job,
+static struct node *through_deepspeed(struct imported *m, struct node *keys, struct job_text job,
                                       const char **comment, FILE *notes)
 {
     struct import_options options = *m->options;
-    struct launch_set *sets = ARENA_ARRAY(m->arena, struct launch_set, options.nsets + 1);
-    struct node *tree = deepspeed_tree(m, root), *made;
+    const struct launch_arguments *launcher = &m->launch->launcher;
+    struct launch_set *sets = ARENA_ARRAY(m->arena, struct launch_set, options.nsets + launcher->count + 1);
+    struct node *tree = deepspeed_tree(m, keys), *made;
     const char *optimizer = optimizer_of(m);
     long micro = imported_number(m, "per_device_train_batch_size"), steps = imported_number(m, "gradient_accumulation_steps");
     long world = imported_world(m);
@@ -75,11 +79,14 @@ static struct node *through_deepspeed(struct imported *m, const struct node *roo
         return NULL;
     if (!node_at(tree, "optimizer.type") && strcmp(optimizer, "adam"))
         imported_refuse(m, "optim", "with DeepSpeed AdamW alone is simulated where its file says no optimizer");
-    sets[0] = (struct launch_set){"sequence", arena_printf(m->arena, "%ld", length_of(m))};
-    for (size_t i = 0; i < options.nsets; i++)
-        sets[i + 1] = options.sets[i];                       /* the last one holds */
-    options.sets = length_of(m) > 0 ? sets : options.sets;
-    options.nsets += length_of(m) > 0;
+    options.nsets = 0;
+    if (length_of(m) > 0)
+        sets[options.nsets++] = (struct launch_set){"sequence", arena_printf(m->arena, "%ld", length_of(m))};
+    for (size_t i = 0; i < launcher->count; i++)
+        sets[options.nsets++] = (struct launch_set){launcher->items[i].name, launcher->items[i].values[0].text};
+    for (size_t i = 0; i < m->options->nsets; i++)           /* of one name the last one holds */
+        sets[options.nsets++] = m->options->sets[i];
+    options.sets = sets;
     job.options = &options;
     fill(m, tree, "train_micro_batch_size_per_gpu", arena_printf(m->arena, "%ld", micro));
     fill(m, tree, "gradient_accumulation_steps", arena_printf(m->arena, "%ld", steps));
@@ -173,19 +180,24 @@ static struct node *scenario_of(struct arena *arena, const struct job_text *job,
 {
     struct launch launch = {.file = job->file};
     struct imported m = {.arena = arena, .launch = &launch, .options = job->options, .table = &transformers_keys, .err = err};
-    struct node *root, *made = NULL;
+    struct node *root, *keys = NULL, *made = NULL;
     int rc = conf_parse(arena, job->file, job->text, job->length, &root, err);
 
     if (!rc) {
         imported_begin(&m);
-        rc = job_arguments(arena, root, &launch, err) || imported_sort(&m) ? -1 : 0;
-        imported_plain(&m);
-        m.software = imported_given(&m, "deepspeed") ? "deepspeed" : "transformers";
-        rc = rc || err->count ? -1 : 0;
-        if (!rc && imported_given(&m, "deepspeed"))
-            rc = (made = through_deepspeed(&m, root, *job, comment, notes)) ? 0 : -1;
-        else if (!rc)
-            rc = build(&m, job->model);
+        if (root->kind == NODE_MAPPING && job->options->arguments && job->options->arguments[0])
+            rc = accelerate_read(arena, job->options->arguments[0], root, &launch, err);
+        keys = rc || root->kind != NODE_MAPPING ? NULL : node_get(root, "deepspeed");
+        if (keys && keys->kind == NODE_MAPPING)              /* keys of its own */
+            conf_put(arena, root, "deepspeed", node_scalar(arena, "inline", false), keys->loc, err);
+        rc = rc || job_arguments(arena, root, &launch, err) || imported_sort(&m) ? -1 : 0;
+        if (!rc) {
+            imported_plain(&m);
+            keys = imported_given(&m, "deepspeed") ? keys : NULL;
+            m.software = keys ? "deepspeed" : "transformers";
+            rc = err->count ? -1 : !keys ? build(&m, job->model) :
+                 (made = through_deepspeed(&m, keys, *job, comment, notes)) ? 0 : -1;
+        }
         rc = imported_end(&m, rc, notes);
     }
     *comment = made ? *comment : m.comment;

@@ -43,6 +43,10 @@ long imported_world(struct imported *m);
 long imported_cluster(struct imported *m, long model, long least, long replicas, long world);
 /* Finds the row of each argument, and checks the number and kind of its values. */
 int imported_sort(struct imported *m);
+/* Whether the launch's program is another one than the framework's own. */
+bool imported_is_other(const struct imported *m);
+/* Whether --set says an option by that name, with '_' for '-' too. */
+bool imported_is_set(const struct imported *m, const char *name);
 /* An argument by its name, which must be a row's; NULL: left out. */
 const struct launch_argument *imported_given(const struct imported *m, const char *name);
 /* Its value, or its default; NULL: it has none. */

@@ -217,10 +217,15 @@ static const char *noun(const struct imported *m)
     return *m->table->dashes ? "argument" : "key";
 }
 
+bool imported_is_other(const struct imported *m)
+{
+    return m->launch->program && m->table->is_own && !m->table->is_own(m->launch->program);
+}
+
 /* An argument that is none of the framework's. Where the program is not the framework's own, it may be the program's. */
 static int sort_other(struct imported *m, const struct launch_argument *argument, size_t rows)
 {
-    bool others = m->launch->program && m->table->is_own && !m->table->is_own(m->launch->program);
+    bool others = imported_is_other(m);
     const char *dashes = m->table->dashes, *meant;
     char shown[CLIP_SIZE];
 
@@ -303,8 +308,7 @@ static void warn_alone(struct imported *m)
                           imported_shown(m, arena_strndup(m->arena, row->needs, strcspn(row->needs, " "))));
 }
 
-/* Whether --set says an option by that name, with '_' for '-' too. */
-static bool is_set(const struct imported *m, const char *name)
+bool imported_is_set(const struct imported *m, const char *name)
 {
     for (size_t i = 0; i < m->options->nsets; i++)
         if (launch_same_name(m->options->sets[i].name, name))
@@ -321,7 +325,7 @@ static int refuse_doubts(struct imported *m)
         const struct launch_doubt *doubt = &m->launch->doubts.items[i];
         const struct argument_row *row = m->table->find(doubt->name, false);
 
-        if ((row ? row->class != ARGUMENT_IDLE : launch_is_count(doubt->name)) && !is_set(m, doubt->name))
+        if ((row ? row->class != ARGUMENT_IDLE : launch_is_count(doubt->name)) && !imported_is_set(m, doubt->name))
             rc = error_add(m->err, EXIT_INPUT, doubt->loc, "--%s: %s", doubt->name, doubt->why);
     }
     return rc;
@@ -348,8 +352,9 @@ int imported_sort(struct imported *m)
         launch_warn(m->launch, m->arena, m->launch->loc, "what these do is not simulated, and whether they have their "
                     "defaults is not known here: %s", strangers);
     if (m->others)
-        launch_warn(m->launch, m->arena, m->launch->loc, "%s has arguments of its own, and what they do is not simulated: %s",
-                    m->launch->program, m->others);
+        launch_warn(m->launch, m->arena, m->launch->loc, "%s has arguments of its own, and what they do is not simulated: "
+                    "%s; it may also set some of %s's by itself",
+                    m->launch->program, m->others, m->table->framework);
     warn_alone(m);
     return rc;
 }

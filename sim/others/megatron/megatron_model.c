@@ -190,6 +190,12 @@ void megatron_model(struct imported *m)
                       imported_shown(m, needed[i]), needed[i]);
         else if (imported_number(m, needed[i]) < 1)
             imported_refuse(m, needed[i], "expected a number above 0");
+    if (imported_is_other(m) && !imported_given(m, "bf16") && !imported_given(m, "fp16") && !imported_is_set(m, "bf16"))
+        error_add(m->err, EXIT_INPUT, m->launch->loc, "neither --bf16 nor --fp16 is given, and %s may set one by itself; give "
+                  "--set bf16=true, or --set bf16=false for fp32", m->launch->program);
+    if (imported_is_other(m) && !imported_given(m, "global-batch-size"))
+        error_add(m->err, EXIT_INPUT, m->launch->loc, "missing --global-batch-size, which %s may set by itself; give --set "
+                  "global-batch-size=N", m->launch->program);
     if (m->err->count)
         return;
     if (m->shaped && !imported_given(m, "seq-length"))

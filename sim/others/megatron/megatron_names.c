@@ -291,7 +291,7 @@ bool megatron_is_own(const char *program)
 {
     const char *slash = strrchr(program, '/');
 
-    return word_in("pretrain_gpt.py pretrain_bert.py pretrain_t5.py pretrain_ict.py pretrain_mamba.py pretrain_hybrid.py "
+    return word_in("pretrain_gpt.py pretrain_gpt2.py pretrain_bert.py pretrain_t5.py pretrain_ict.py pretrain_mamba.py pretrain_hybrid.py "
                    "pretrain_vlm.py pretrain_retro.py pretrain_gpt_core.py pretrain_vision_classify.py "
                    "pretrain_vision_dino.py pretrain_vision_inpaint.py train_rl.py", slash ? slash + 1 : program);
 }
