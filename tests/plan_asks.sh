@@ -227,8 +227,55 @@ for axis, values in json.load(open("plan.json"))["axes"].items():
     done <listed
 }
 
+# Each value of each axis gives other words, the settings of the axis among them.
+axes_of_file() # FRAMEWORK SOFTWARE SETTING...
+{
+    local framework=$1 software=$2 axis values value argument one count=0
+    cat >scenario.yaml <<end
+model: {transformer: {layers: 16, hidden: 1024, heads: 16, sequence: 16384, vocabulary: 32000, bias: false, mlp: swiglu, norm: rmsnorm}}
+cluster: {platform: dgx-h100, nodes: 8}
+batch: {global: 512}
+memory: {precision: mixed-bf16}
+software: $software
+end
+    plan --verify 0 --time-limit '0.01 s'
+    python3 -c '
+import json
+for axis, values in json.load(open("plan.json"))["axes"].items():
+    print(axis, *values.strip("[]").split(", "))' >listed
+    while read -r axis values; do
+        argument=$(sed -n "s/^  ${axis//./[.]}: *\({argument: \)\?\([^ ,]*\).*/\2/p" "$root"/platforms/software/"${software%-2025}".yaml)
+        [ "$argument" ] || fail "$software: $axis has no argument"
+        : >written
+        : >all
+        for value in $values; do
+            local sets=() set=("${@:3}" "$axis=$value")
+            case $axis=$value in
+            strategy.tensor=1 | strategy.sequence_parallel=false) set+=(strategy.tensor=1) ;;
+            strategy.tensor=* | strategy.sequence_parallel=true) set+=("strategy.tensor=${value/true/2}" strategy.sequence_parallel=true) ;;
+            strategy.schedule=interleaved) set+=(strategy.chunks=4) ;;
+            strategy.chunks=1) ;;
+            strategy.chunks=*) set+=(strategy.pipeline=2 strategy.schedule=interleaved) ;;
+            strategy.zero=[23]) set+=(strategy.pipeline=1) ;;
+            esac
+            for one in "${set[@]}"; do sets+=(--set "$one"); done
+            "$dtsim" emit "$framework" scenario.yaml "${sets[@]}" >launch 2>err || fail "$software: $axis=$value: $(cat err)"
+            grep -v '^#' launch | tr -d '\n' >>all
+            echo >>all
+            grep "${argument##*.}" launch >>written
+        done
+        [ -s written ] || fail "$software: $axis: no value is written by $argument"
+        [ "$(sort -u all | wc -l)" = "$(wc -w <<<"$values")" ] || fail "$software: $axis=$values: the same words for several: $(cat all)"
+        count=$((count + 1))
+    done <listed
+    [ $count -gt 2 ] || fail "$software: $count axes: $(cat listed err)"
+}
+
 axes_are_written()
 {
+    axes_of_file torchtitan torchtitan strategy.pipeline=4 strategy.schedule=1f1b strategy.zero=3
+    axes_of_file torchtitan torchtitan-2025 strategy.pipeline=4 strategy.schedule=1f1b strategy.zero=3
+    axes_of_file deepspeed deepspeed strategy.pipeline=4
     axes_of megatron-core
     axes_of megatron-core-2025
 }

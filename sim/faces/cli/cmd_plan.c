@@ -129,7 +129,7 @@ static int print_rows(struct space *space, const struct plan_options *said, stru
     if (!rc && results.rows.count)
         rc = plan_write_scenarios(space, options, outcome, &results, err);
     if (!rc && results.rows.count && !outcome->interrupted && !outcome->counts.left)
-        plan_halve(options, &results, outcome);
+        plan_halve(options->folder, plan_shown(options, &results), outcome);
     if (!rc)
         rc = plan_write_summary(space, options, outcome, &results, front, err);
     if (!rc && printing->json)

@@ -13,8 +13,8 @@ void plan_conclude(const struct space *space, const struct plan_options *options
                    const struct results *results, bool front, FILE *out);
 /* plan_why.c: whether the first fits, which decisions make no difference that could be told, why the first wins. */
 void plan_explain(const struct space *space, const struct plan_outcome *outcome, const struct results *results, FILE *out);
-/* Simulates the shown rows, whose scenarios are written, on a network half as fast. */
-void plan_halve(const struct plan_options *options, const struct results *results, struct plan_outcome *outcome);
+/* Simulates the rows that are shown, whose scenarios the folder has, on a network half as fast. */
+void plan_halve(const char *folder, size_t shown, struct plan_outcome *outcome);
 #define PLAN_RANKED "%s/rank-%02zu.yaml"          /* of a folder, and a row from 1 */
 /* plan_more.c: where nothing is feasible: what keeps most configurations out; and the fewest GPUs, of as many times two as the
  * cluster has, on which the same search finds a configuration that fits; 0: not known. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "auto/auto.h"
 #include "base/base.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -172,14 +173,13 @@ static double seconds_on(const char *path, double share)
     return seconds;
 }
 
-void plan_halve(const struct plan_options *options, const struct results *results, struct plan_outcome *outcome)
+void plan_halve(const char *folder, size_t shown, struct plan_outcome *outcome)
 {
     struct arena arena = {0};
-    size_t shown = plan_shown(options, results);
 
     outcome->halved.seconds = outcome->halved.first = NAN;
     for (size_t i = 0; i < shown && (i == 0 || !isnan(outcome->halved.first)); i++) {
-        double seconds = seconds_on(arena_printf(&arena, PLAN_RANKED, options->folder, i + 1), 0.5);
+        double seconds = seconds_on(arena_printf(&arena, PLAN_RANKED, folder, i + 1), 0.5);
 
         if (i == 0)
             outcome->halved.first = seconds;

@@ -34,6 +34,9 @@ static const struct field model_fields[] = {
      .fallback = "0", .min = 0, .max = 1 << 28},
     {KEY(model, published_parameters), .kind = FIELD_QUANTITY, .unit = UNIT_COUNT,
      .brief = "number of parameters that the source publishes, for comparison; 0: none", .fallback = "0"},
+    {KEY(model, dtype), .kind = FIELD_STRING,
+     .brief = "number format of the weights that its authors publish, as in a config.json: \"bfloat16\"; where nobody says "
+              "memory.precision, it decides it"},
     {KEY(model, title), .kind = FIELD_STRING, .brief = "full name"},
 };
 
@@ -133,7 +136,7 @@ static int load_preset(struct arena *arena, struct model *model, int depth, stru
     model->layers = named.layers;
     model->stages = named.stages;
     model->note = named.note;
-    model->dtype = named.dtype;
+    model->dtype = model->dtype ? model->dtype : named.dtype;
     model->longest = named.longest && !says_sequence(model);
     if (!model->title)
         model->title = named.title ? named.title : model->preset;
@@ -183,7 +186,7 @@ static int load_hf_config(struct arena *arena, struct model *model, struct error
     if (path ? hf_config_read(arena, path, with, &config, err) : hf_config_of(arena, model->config, with, &config, err))
         return -1;
     model->note = config.note;
-    model->dtype = config.dtype;
+    model->dtype = model->dtype ? model->dtype : config.dtype;
     model->transformer = ARENA_ARRAY(arena, struct transformer, 1);
     if (field_parse(arena, &transformer_table, with ? changed(arena, config.shape, with) : config.shape,
                     model->transformer, err) ||

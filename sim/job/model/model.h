@@ -43,7 +43,7 @@ struct model {
     double published_parameters;             /* of presets: the number that the source publishes; 0: none */
     const char *title;
     const char *note;                        /* what of hf_config is not modelled or not said; NULL: nothing */
-    const char *dtype;                       /* number format of hf_config's weights, "bfloat16"; NULL: it says none */
+    const char *dtype;                       /* number format of its published weights, "bfloat16"; NULL: nobody says one */
     bool longest;                            /* nobody says a sequence: hf_config's longest is taken */
 };
 extern const struct table model_table;

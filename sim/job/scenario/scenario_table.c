@@ -94,8 +94,8 @@ static const struct field memory_spec_fields[] = {
                             "as mixed-bf16, but the blocks' GEMMs of weights are in fp8, one scale a tensor",
                             "the same, with a scale for 1 x 128 activations and 128 x 128 weights",
                             "the same, with a scale for 32 values", "the same, in 4 bits with a scale for 16 values"),
-     .brief = "number formats of weights and GEMMs; left out with hf_config: mixed-bf16 if its weights are in bf16 "
-              "and the GPU has it"},
+     .brief = "number formats of weights and GEMMs; left out: mixed-bf16 if the model's weights (hf_config, "
+              "preset or dtype) are in bf16 and the GPU has it"},
     {.key = "fp8_weights", AT(memory_spec, precision.fp8_weights), .kind = FIELD_CHOICE, .fallback = "cast",
      .choices = CHOICES(FP8_WEIGHTS),
      .choice_briefs = NAMES("in every forward",

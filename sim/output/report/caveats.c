@@ -103,12 +103,12 @@ static const char *precision_note(struct arena *arena, const struct scenario *sc
     if (!dtype || scenario_says_precision(scenario))
         return NULL;
     if (bf16 && scenario->memory.precision.format == PRECISION_MIXED_FP16)
-        return arena_printf(arena, "precision is %s: config.json's weights are in %s, for which %s has no rate", name,
+        return arena_printf(arena, "precision is %s: the model's weights are in %s, for which %s has no rate", name,
                             dtype, cluster_sheet(&scenario->cluster, 0)->name);
     if (bf16 || fp16)
-        return arena_printf(arena, "precision is %s, as config.json's weights are in %s and the scenario says none",
+        return arena_printf(arena, "precision is %s, as the model's weights are in %s and the scenario says none",
                             name, dtype);
-    return arena_printf(arena, "precision is %s, the default: config.json's weights are in %s, which says nothing of "
+    return arena_printf(arena, "precision is %s, the default: the model's weights are in %s, which says nothing of "
                         "how they are trained; 'memory: {precision: ...}' does", name, dtype);
 }
 
