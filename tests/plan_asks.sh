@@ -180,6 +180,16 @@ kept()
     return 0
 }
 
+# The scenario's axes with their values, a line each.
+list_axes()
+{
+    plan --verify 0 --time-limit '0.01 s'
+    python3 -c '
+import json
+for axis, values in json.load(open("plan.json"))["axes"].items():
+    print(axis, *values.strip("[]").split(", "))' >listed
+}
+
 # Each value of each axis is launched by other words, some of which are the argument that the file names.
 axes_of() # SOFTWARE LAYERS...
 {
@@ -191,11 +201,7 @@ batch: {global: 512}
 memory: {precision: mixed-bf16}
 software: $software
 end
-    plan --verify 0 --time-limit '0.01 s'
-    python3 -c '
-import json
-for axis, values in json.load(open("plan.json"))["axes"].items():
-    print(axis, *values.strip("[]").split(", "))' >listed
+    list_axes
     grep -q strategy.zero listed && grep -q strategy.expert listed || fail "$software: no axes: $(cat listed err)"
     base=(strategy.tensor=1 strategy.pipeline=4 strategy.schedule=interleaved strategy.expert=8 strategy.zero=1
         strategy.data_parallel=ddp)
@@ -238,11 +244,7 @@ batch: {global: 512}
 memory: {precision: mixed-bf16}
 software: $software
 end
-    plan --verify 0 --time-limit '0.01 s'
-    python3 -c '
-import json
-for axis, values in json.load(open("plan.json"))["axes"].items():
-    print(axis, *values.strip("[]").split(", "))' >listed
+    list_axes
     while read -r axis values; do
         argument=$(sed -n "s/^  ${axis//./[.]}: *\({argument: \)\?\([^ ,]*\).*/\2/p" "$root"/platforms/software/"${software%-2025}".yaml)
         [ "$argument" ] || fail "$software: $axis has no argument"

@@ -187,7 +187,7 @@ static void put_numbers(const char *name, const double *numbers, size_t count)
     put("\n");
 }
 
-static void put_kernel(const struct operator* op, const struct kernel *kernel)
+static void put_kernel(const struct operator *op, const struct kernel *kernel)
 {
     bool forward = kernel->phase == PHASE_FORWARD;
 
@@ -224,7 +224,7 @@ static void put_exchanges(const struct layer *layer, bool modules)
                 7);
 }
 
-static void put_phase(const struct layer *layer, const struct operator* op, enum phase phase)
+static void put_phase(const struct layer *layer, const struct operator *op, enum phase phase)
 {
     for (size_t k = op->first; k < op->first + op->nkernels; k++)
         if (layer->kernels[k].phase == phase)

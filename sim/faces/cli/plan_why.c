@@ -33,7 +33,7 @@ static void print_value(const json_t *value, FILE *out)
     free(text);
 }
 
-/* Whether a row before it among those of the first place has the same value. */
+/* Whether an earlier row of the first place has the same value. */
 static bool is_said(const struct results *results, size_t row, int key)
 {
     for (size_t i = 0; i < row; i++)

@@ -24,38 +24,45 @@ static bool in_part(const struct operator *op, enum part part)
                                                           !op->ends);
 }
 
-/* Adds a kernel of an operator. */
-static void add_kernel(struct work_cost *work, struct launched *sum, const struct kernel_costs *costs,
-                       const struct operator *op, const struct kernel *kernel)
+static void note_dispatching(struct dispatching_times *times, const struct operator *op, const struct kernel *kernel,
+                             double seconds)
+{
+    if (kernel->kind == KERNEL_MATMUL && op->modules >> MODULE_SHARED & 1)
+        times->shared += seconds;
+    *(op->half == HALF_ATTENTION ? &times->before : &times->others) += seconds;
+}
+
+/* Adds a kernel of an operator; returns its seconds. */
+static double add_kernel(struct work_cost *work, struct launched *sum, const struct kernel_costs *costs,
+                         const struct operator *op, const struct kernel *kernel)
 {
     struct cost cost = costs_kernel(costs, kernel);
-    bool before = op->half == HALF_ATTENTION;
 
     sum->seconds += cost.seconds;
-    if (costs->graphs != GRAPHS_ATTENTION || !before)
+    if (costs->graphs != GRAPHS_ATTENTION || op->half != HALF_ATTENTION)
         sum->launches += kernel->launches * fmax(1, kernel->parts);
-    if (kernel->kind == KERNEL_MATMUL && op->modules >> MODULE_SHARED & 1)
-        work->times.dispatching.shared += cost.seconds;
-    *(before ? &work->times.dispatching.before : &work->times.dispatching.others) += cost.seconds;
     work_times_note(&work->times, &cost);
     work->counts.flop += kernel_whole_flop(kernel);
+    return cost.seconds;
 }
 
 static struct launched phase_kernels(struct work_cost *work, const struct kernel_costs *costs, const struct layer *layer,
                                      enum phase phase, enum part part)
 {
+    bool dispatches = layer_sends(layer, SENT_ROWS, false).forward > 0;
     struct launched sum = {0};
-    struct dispatching_times none = work->times.dispatching;
 
     for (size_t i = 0; i < layer->noperators; i++) {
         const struct operator *op = &layer->operators[i];
 
         for (size_t k = op->first; in_part(op, part) && k < op->first + op->nkernels; k++)
-            if (layer->kernels[k].phase == phase)
-                add_kernel(work, &sum, costs, op, &layer->kernels[k]);
+            if (layer->kernels[k].phase == phase) {
+                double seconds = add_kernel(work, &sum, costs, op, &layer->kernels[k]);
+
+                if (dispatches)
+                    note_dispatching(&work->times.dispatching, op, &layer->kernels[k], seconds);
+            }
     }
-    if (!layer_sends(layer, SENT_ROWS, false).forward)
-        work->times.dispatching = none;
     return sum;
 }
 

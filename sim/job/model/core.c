@@ -247,9 +247,9 @@ static int keep_inputs(struct operators *ops)
 }
 
 /* Forward: the scores before the softmax. Backward: the gradients on both sides of the softmax and, under selective
- * recomputation, the recomputed core; or those of FlashAttention (Dao 2023, algorithm 2: dO, dQ, dK, dV, and dQ summed
- * in fp32). Quantized tensors are unpacked while the gradients are there. */
-static void core_workspace(const struct cut *cut, double kept, struct operator* op)
+ * recomputation, the recomputed core; or FlashAttention's gradients (Dao 2023, algorithm 2: dO, dQ, dK, dV, and dQ
+ * summed in fp32). Quantized tensors are unpacked while the gradients are there. */
+static void core_workspace(const struct cut *cut, double kept, struct operator *op)
 {
     struct workspace context = context_workspace(cut);
     bool unpacks = cut->form.activations_bits > 0, flash = cut->shape->ways.flash_attention;
@@ -264,7 +264,7 @@ static void core_workspace(const struct cut *cut, double kept, struct operator* 
 
 /* What its GPUs exchange: a context group takes the place of the attention kernel, and gets what that would: copies
  * (torchtitan 1283). */
-static void core_sends(const struct cut *cut, struct operator* op)
+static void core_sends(const struct cut *cut, struct operator *op)
 {
     double width = repeats_groups(cut) ? 2 * cut->query : cut->key + cut->values;
 

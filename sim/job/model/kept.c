@@ -95,7 +95,7 @@ const struct saved_tensor *kept_list(struct arena *arena, const struct operators
 /* A pass over the values finds the least and the largest one of each group; another one rounds and packs them (ActNN,
  * cpp_extension/minimax_cuda_kernel.cu, quantization_cuda_kernel.cu). The backward unpacks them before it reads them.
  * Such layers pack in every forward, also in one that is computed again later. */
-void packing_kernels(struct operators *ops, const struct operator* op)
+void packing_kernels(struct operators *ops, const struct operator *op)
 {
     const struct cut *cut = ops->cut;
     bool core = op->modules >> MODULE_CORE & 1;

@@ -42,7 +42,7 @@ int layer_gathers(const struct layer *layer)
     return gathers;
 }
 
-static bool in_column(const struct operator* op, enum column_product column)
+static bool in_column(const struct operator *op, enum column_product column)
 {
     static const enum half halves[] = {
         [COLUMN_ATTENTION] = HALF_ATTENTION, [COLUMN_MLP] = HALF_MLP, [COLUMN_OUTPUT] = HALF_NEITHER};
@@ -55,7 +55,7 @@ enum product_id layer_column(const struct layer *layer, enum column_product colu
     enum product_id product = PRODUCT_NONE;
 
     for (size_t i = 0; i < layer->noperators; i++) {
-        const struct operator* op = & layer->operators[i];
+        const struct operator *op = &layer->operators[i];
 
         if (in_column(op, column) && op->sends[SENT_INPUT].backward && op->product)
             product = op->product;

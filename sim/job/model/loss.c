@@ -140,7 +140,7 @@ void loss(struct operators *ops)
     bool narrow = cut->cross_entropy == CROSS_ENTROPY_FUSED || cut->cross_entropy == CROSS_ENTROPY_PLAIN;
     bool chunked = cut->cross_entropy == CROSS_ENTROPY_CHUNKED;
     struct workspace held = loss_workspace(cut);
-    struct operator* op = operator_begin(ops, "loss", 0);
+    struct operator *op = operator_begin(ops, "loss", 0);
 
     op->loss = true;
     op->peak = (struct workspace){logits * held.forward, logits * held.backward};

@@ -25,9 +25,9 @@ void operators_release(struct operators *ops)
     free(ops->values.items);
 }
 
-struct operator* operator_begin(struct operators *ops, const char *name, unsigned modules)
+struct operator *operator_begin(struct operators *ops, const char *name, unsigned modules)
 {
-    struct operator* op = GROW(&ops->list);
+    struct operator *op = GROW(&ops->list);
 
     ops->current = ops->list.count - 1;
     *op = (struct operator){

@@ -209,7 +209,7 @@ static void product_weights(struct operators *ops, const struct weight_product *
 /* What the tensor group exchanges for it. */
 static void product_sends(struct operators *ops, const struct weight_product *product, bool trained)
 {
-    struct operator* op = & ops->list.items[ops->current];
+    struct operator *op = &ops->list.items[ops->current];
     double bytes = ops->cut->tokens * ops->cut->hidden * ops->cut->value;
 
     if (ops->cut->tensor == 1 || !(product->whole_input || product->sums))

@@ -121,7 +121,7 @@ static void row_kernels(struct operators *ops)
 static void row_sends(struct operators *ops)
 {
     const struct cut *cut = ops->cut;
-    struct operator* op = & ops->list.items[ops->current];
+    struct operator *op = &ops->list.items[ops->current];
     double width = cut->hidden * cut->value;
 
     if (!cut->sends_own_rows && cut->tensor > 1) {

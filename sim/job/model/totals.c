@@ -11,8 +11,8 @@
 
 static void join_kernels(struct arena *arena, struct operators *ops, struct layer *layer)
 {
-    struct operator* items = ops->list.items;
-    struct operator* copy = ARENA_ARRAY(arena, struct operator, ops->list.count + 1);
+    struct operator *items = ops->list.items;
+    struct operator *copy = ARENA_ARRAY(arena, struct operator, ops->list.count + 1);
     struct kernel *kernels;
 
     for (size_t i = 0; i < ops->list.count; i++) {
@@ -35,7 +35,7 @@ static void join_kernels(struct arena *arena, struct operators *ops, struct laye
 }
 
 /* Whether the sums of its product's results over the tensor group are scattered. */
-static bool scatters(const struct operators *ops, const struct operator* op)
+static bool scatters(const struct operators *ops, const struct operator *op)
 {
     return ops->cut->own_tokens < ops->cut->tokens && op->sends[SENT_SUM].forward && op->product != PRODUCT_NONE;
 }
@@ -45,7 +45,7 @@ static bool scatters(const struct operators *ops, const struct operator* op)
  * operators (pytorch/torchtitan, parallelisms/parallelize_llama.py of 2024, _save_list and _get_custom_policy). To the
  * policy a product in 8 bits is a product of tensors in 8 bits, and counts as others do (pytorch/ao, torchao/float8).
  */
-static const struct kernel *kept_kernel(const struct operators *ops, const struct operator* op, int *products)
+static const struct kernel *kept_kernel(const struct operators *ops, const struct operator *op, int *products)
 {
     const struct kernel *kernel = ops->kernels.items + op->first;
     bool core = op->modules >> MODULE_CORE & 1;
@@ -64,7 +64,7 @@ static void mark_again(struct operators *ops)
     int products = 0;
 
     for (size_t i = 0; i < ops->block_end; i++) {
-        struct operator* op = & ops->list.items[i];
+        struct operator *op = &ops->list.items[i];
 
         op->again = operators ? !kept_kernel(ops, op, &products) && !op->ends && !scatters(ops, op) :
                                 (op->modules & ops->cut->recomputed) != 0;
@@ -80,7 +80,7 @@ static double kept_results(const struct operators *ops, bool needed)
     int products = 0;
 
     for (size_t i = 0; i < ops->block_end; i++) {
-        const struct operator* op = & ops->list.items[i];
+        const struct operator *op = &ops->list.items[i];
         const struct kernel *kernel = kept_kernel(ops, op, &products);
 
         if (needed && op->ends)
@@ -174,7 +174,7 @@ static struct workspace workspace_of(const struct operators *ops, bool selective
     struct workspace most = {0};
 
     for (size_t i = 0; i < ops->list.count; i++) {
-        const struct operator* op = & ops->list.items[i];
+        const struct operator *op = &ops->list.items[i];
 
         most.forward = fmax(most.forward, op->peak.forward);
         most.backward = fmax(most.backward, op->peak.backward + (selective ? op->selective : 0));

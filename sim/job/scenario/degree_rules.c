@@ -1,4 +1,5 @@
-/* The rules of degrees, stages and the batch: what divides what, and what of `strategy:` goes with the model and the schedule.
+/* The rules of degrees, stages and the batch: what divides what, and which keys of `strategy:` go with the model and
+ * the schedule.
  * A row has the key, when it is broken, and what is wrong; scenario_parts.c explains the facts. */
 #include "scenario/scenario_internal.h"
 
