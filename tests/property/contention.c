@@ -1,6 +1,7 @@
 /* contention: collectives that overlap with kernels, by closed forms, and which exchanges of tensor groups overlap. */
 #include "kernels/contention.h"
 #include "overlapped.h"
+#include "sent.h"
 #include "work_seconds.h"
 
 enum { LAYERS = 4, CHANNELS = 24, SMS = 108 };       /* nccl-ampere in one node, a100-80gb */
@@ -280,7 +281,8 @@ static void overlapped_works(void **state)
             if (on_lane(&simulated, i, LANE_COMPUTE) && program->ops.items[i].what < WHAT_PACK) {
                 total += op_traits(program, &program->ops.items[i])->compute.communication;
                 if (isnan(each))
-                    each = total / simulated.workload.stages[0].work[FORWARD].exchanges[EXCHANGE_DISPATCH];
+                    each = total / sent_count(simulated.workload.stages, &simulated.workload.stages[0].work[FORWARD], SENT_ROWS,
+                                              HIDDEN_BY_OTHERS);
             }
         expect_near("all-to-alls", total, shown_all_to_alls(&simulated, each, share, &shown, &hidden), simulated.text);
         simulated_release(&simulated);

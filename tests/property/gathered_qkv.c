@@ -1,4 +1,5 @@
 /* Tensor degrees above the number of heads of keys and values: what each GPU holds, keeps and sends. */
+#include "sent.h"
 #include "simulated.h"
 
 enum { LAYERS = 3, MICRO_BATCHES = 4, TENSOR = 8, HEADS = 16, SIZE = 16, HIDDEN = 256, TOKENS = 2 * 64 };
@@ -33,10 +34,10 @@ static void check_bytes(int groups, bool sequence_parallel)
 
     assert_true(before->tensors[1] == HIDDEN * columns(TENSOR) / TENSOR);
     assert_true(after->tensors[1] == HIDDEN * columns(groups) / TENSOR);
-    assert_true(stage->bytes[EXCHANGE_QKV] == whole);
-    assert_int_equal(before->work[FORWARD].exchanges[EXCHANGE_QKV], 0);
-    assert_int_equal(after->work[FORWARD].exchanges[EXCHANGE_QKV], 1);
-    assert_int_equal(after->work[BACKWARD].exchanges[EXCHANGE_QKV], 1);
+    assert_true(sent_bytes(stage, SENT_QKV, HIDDEN_BY_NOTHING) == whole);
+    assert_int_equal(sent_count(simulated_workload(&usual)->stages, &before->work[FORWARD], SENT_QKV, HIDDEN_BY_NOTHING), 0);
+    assert_int_equal(sent_count(stage, &after->work[FORWARD], SENT_QKV, HIDDEN_BY_NOTHING), 1);
+    assert_int_equal(sent_count(stage, &after->work[BACKWARD], SENT_QKV, HIDDEN_BY_NOTHING), 1);
     /* the gathered columns are kept, of which the values are a part */
     expect_near("kept", after->activation - before->activation, whole - TOKENS * SIZE * 2., gathers.text);
     expect_near("sent", gathers.run.metrics.communication_bytes_per_gpu - usual.run.metrics.communication_bytes_per_gpu,

@@ -206,21 +206,26 @@ static void put_exchanges(const struct layer *layer, bool modules)
     struct sends sums = layer_sends(layer, SENT_SUM, false), inputs = layer_sends(layer, SENT_INPUT, false),
                  dispatches = layer_sends(layer, SENT_ROWS, false), rows = layer_sends(layer, SENT_ROW_SUMS, false);
     const enum sending again[] = {SENT_SUM, SENT_ROWS, SENT_ROW_SUMS, SENT_KEYS};
+    double delivered = 0;
+    int gathers = 0;
 
     put("exchanges %d %d %d\n", sums.forward, dispatches.forward, rows.forward);
     put("exchanges %d %d %d\n", inputs.backward, dispatches.backward, rows.backward);
     for (int phase = PHASE_BACKWARD_WEIGHT; phase < PHASE_COUNT; phase++)
         put("exchanges 0 0 0\n");
-    for (enum column_product column = 0; column < COLUMN_COUNT; column++)
-        put("column %d %d\n", layer_column(layer, column), layer_behind(layer, column));
-    put("gathers %d again", layer_gathers(layer));
+    for (enum column_product i = 0; i < COLUMN_COUNT; i++)
+        put("column %d %d\n", layer_column(layer, i) ? layer_column(layer, i)->product : PRODUCT_NONE,
+            layer_behind(layer, i) ? layer_behind(layer, i)->product : PRODUCT_NONE);
+    for (size_t i = 0; i < layer->noperators; i++)
+        gathers += layer->operators[i].gathers, delivered += layer->operators[i].delivered;
+    put("gathers %d again", gathers);
     for (size_t i = 0; i < COUNT(again); i++)
         put(" %d", modules ? layer_sends(layer, again[i], true).forward : 0);
     put("\n");
     put_numbers("bytes",
                 (const double[]){layer->all_reduce_bytes, dispatches.bytes, rows.bytes,
                                  layer_sends(layer, SENT_QKV, false).bytes, layer_sends(layer, SENT_HEADS, false).bytes,
-                                 layer_delivered(layer), layer_sends(layer, SENT_KEYS, false).bytes},
+                                 delivered, layer_sends(layer, SENT_KEYS, false).bytes},
                 7);
 }
 

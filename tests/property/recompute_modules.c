@@ -1,4 +1,5 @@
 /* Recomputation of modules of a block: which tensors are not kept, and which products and exchanges are recomputed. */
+#include "sent.h"
 #include "simulated.h"
 
 enum { BLOCKS = 8 };             /* of the model */
@@ -38,16 +39,16 @@ static void check_exchanged(const char *shape, const char *modules, int sums, in
 
     for (int k = 0; k < 2; k++) {
         struct simulated one;
-        const int *exchanges;
+        const struct stage *stage;
 
         run_text(&one, "model: {transformer: {layers: 8, hidden: 64, heads: 8, sequence: 32, vocabulary: 1024, dropout: 0, "
                  "flash_attention: true, ffn: 96, %s}}\ncluster: dgx-a100\nbatch: {micro: 2, micro_batches: 4}\n"
                  "strategy: {tensor: 2, sequence_parallel: true, expert_tensor: 1, data: 2, expert: 2}\n"
                  "memory: {precision: mixed-bf16, recompute: {mode: %s%s}}\nsimulation: {engine: ideal}\n", shape,
                  k ? "modules, modules: " : "none", k ? modules : "");
-        exchanges = simulated_workload(&one)->stages->slices[1].work[BACKWARD].exchanges;
-        counts[k][0] = exchanges[EXCHANGE_TENSOR];
-        counts[k][1] = exchanges[EXCHANGE_DISPATCH];
+        stage = simulated_workload(&one)->stages;
+        counts[k][0] = sent_count(stage, &stage->slices[1].work[BACKWARD], SENT_SUM, HIDDEN_BY_NOTHING);
+        counts[k][1] = sent_count(stage, &stage->slices[1].work[BACKWARD], SENT_ROWS, HIDDEN_BY_OTHERS);
         simulated_release(&one);
     }
     assert_int_equal(counts[1][0] - counts[0][0], sums);

@@ -2,6 +2,7 @@
 #ifndef DTSIM_TEST_OVERLAPPED_H
 #define DTSIM_TEST_OVERLAPPED_H
 
+#include "sent.h"
 #include "simulated.h"
 
 /* Exposed seconds of all-to-alls on rank 0. One takes `each` seconds, and takes `share` of the GPU from kernels that
@@ -24,7 +25,8 @@ static inline double shown_all_to_alls(const struct simulated *simulated, double
             int s = plan_virtual_stage(plan, 0, work.chunk);
 
             kernels += ordinary_times(&simulated->workload)[s].work[work.kind].seconds;
-            dispatches += simulated->workload.stages[s].work[work.kind].exchanges[EXCHANGE_DISPATCH] * each;
+            dispatches += sent_count(&simulated->workload.stages[s], &simulated->workload.stages[s].work[work.kind], SENT_ROWS,
+                                     HIDDEN_BY_OTHERS) * each;
             more = work.with_next;
         }
         seconds += i > first ? fmax(share * dispatches, dispatches - kernels) : dispatches;

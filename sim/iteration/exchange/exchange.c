@@ -10,6 +10,7 @@
 #include "scenario/scenario.h"
 #include "schedule/schedule.h"
 #include "stage/stage.h"
+#include "workload/workload.h"
 
 /* The size of a lockstep group: it holds whole groups of all kinds that exchange within works. 1 if one replica stands
  * for all. */
@@ -17,8 +18,8 @@ static int lockstep_replicas(const struct exchanges *exchanges)
 {
     int replicas = 1;
 
-    for (int i = 0; i < EXCHANGE_COUNT && exchanges->alike.replicas > 1; i++) {
-        const struct process_group *group = &exchanges->scenario->groups.of[exchange_groups[i]];
+    for (enum sending i = 0; i < SENT_COUNT && exchanges->alike.replicas > 1; i++) {
+        const struct process_group *group = &exchanges->scenario->groups.of[sending_groups[i]];
 
         if (group->axis == AXIS_REPLICA)
             replicas = lcm(replicas, group->size, INT_MAX);
@@ -75,16 +76,16 @@ void exchanges_release(struct exchanges *exchanges)
         free(exchanges->buckets[s].items);
 }
 
-void exchanges_carry(const struct exchanges *exchanges, int program_rank, int chunk, const double *sent, double gathered)
+void exchanges_carry(const struct exchanges *exchanges, int program_rank, int chunk, const double *sent)
 {
-    int rank = program_rank % exchanges->plan->stages;
-    const struct exchange_cost *costs = costs_of(exchanges, program_rank, chunk), *gather = &costs[EXCHANGE_GATHER];
+    const struct exchange_list *list = exchanges_stage(exchanges, program_rank, chunk)->exchanges;
+    const struct process_groups *groups =
+        scenario_groups(exchanges->scenario, program_rank % exchanges->plan->stages);
+    const struct exchange_cost *costs = costs_of(exchanges, program_rank, chunk);
 
-    measure_carry(exchanges->measure, gather->index, gather->first, GROUP_TENSOR,
-                  gathered * scenario_tensor(exchanges->scenario, rank));
-    for (int i = 0; i < EXCHANGE_COUNT; i++) {
-        enum group_kind kind = exchange_groups[i];
-        const struct process_group *group = &scenario_groups(exchanges->scenario, rank)->of[kind];
+    for (int i = 0; i < list->count; i++) {
+        enum group_kind kind = sending_groups[list->items[i].what];
+        const struct process_group *group = &groups->of[kind];
         int members = group_members(group), own = kind == GROUP_TENSOR ? members : group->tensors;
 
         measure_carry(exchanges->measure, costs[i].index, costs[i].first, (int)kind,

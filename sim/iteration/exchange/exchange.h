@@ -3,6 +3,8 @@
 #ifndef DTSIM_EXCHANGE_H
 #define DTSIM_EXCHANGE_H
 
+#include "schedule/schedule.h"
+#include "stage/exchange_cost.h"
 #include "workload/buckets.h"
 
 /* The exchange that an operation is part of: of a kind of process group, a collective's operation, or
@@ -19,22 +21,6 @@ static inline enum collective_op exchange_op(uint8_t exchange)
 {
     return (enum collective_op)((exchange - 1) % (COLLECTIVE_OP_COUNT + 1));
 }
-
-/* Cost of an exchange within a work: seconds in addition to kernels, bytes that each GPU sends, bytes of the vector as
- * collective.h counts them, and the share of the multiprocessors that it takes from overlapped kernels. The bytes go over
- * the links of the measured collective `index` of the group whose first GPU is `first` (measure_carry). */
-struct exchange_cost {
-    double seconds, bytes_sent, vector, share;
-    int index, first;
-};
-
-/* Exchanges that are measured because others consist of them. */
-enum {
-    EXCHANGE_GATHER = EXCHANGE_COUNT,    /* all-gather of the bytes of an EXCHANGE_TENSOR */
-    EXCHANGE_PASS,                       /* ring attention: a block of keys and values goes to the next GPU, */
-    EXCHANGE_PASS_BOTH,                  /* or a block and its gradients go */
-    MEASURED_COUNT
-};
 
 /* Of the collectives so far: how all-reduces ran. */
 struct exchanges_used {
@@ -55,8 +41,8 @@ struct exchanges {
     struct exchanges_used used;
     int lockstep;                    /* size of a lockstep group: consecutive replicas that exchange in their works */
     bool within;                     /* works have exchanges within */
-    int hidings;                     /* the most hidings of a stage (stage.h) */
-    struct exchange_cost (*costs)[MEASURED_COUNT];   /* a program rank, chunk and hiding */
+    struct exchange_cost *costs;     /* a program rank, chunk and exchange: of the stage's list, each of which is at most */
+    int most;                        /* so long */
     struct buckets *buckets;         /* a virtual stage; empty where no gradients are summed by buckets */
     struct members **members;        /* a virtual stage and kind of group: members_of */
     struct members **tied;           /* a sum of tied gradients: members_tied */
@@ -72,9 +58,8 @@ int exchanges_measure(struct exchanges *exchanges);
 void exchanges_release(struct exchanges *exchanges);
 /* Notes that this all-reduce was used. */
 void exchanges_use(struct exchanges *exchanges, const struct collective *used, int protocol);
-/* Counts on links the bytes that each GPU of a program rank sent for a chunk: `sent` for each exchange within works,
- * and `gathered` in all-gathers in addition. */
-void exchanges_carry(const struct exchanges *exchanges, int program_rank, int chunk, const double *sent, double gathered);
+/* Counts on links the bytes that each GPU of a program rank sent for a chunk in each exchange within works. */
+void exchanges_carry(const struct exchanges *exchanges, int program_rank, int chunk, const double *sent);
 /* What replicas exchange, and what works exchange within, for people. */
 void exchanges_print(const struct exchanges *exchanges, FILE *out);
 
@@ -84,11 +69,17 @@ static inline const struct gpu_class *exchanges_class(const struct exchanges *ex
     return exchanges->whole ? workload_class(exchanges->workload, program_rank / exchanges->plan->stages,
                                              program_rank % exchanges->plan->stages) : exchanges->workload->classes;
 }
-/* The costs under the chunk's first hiding. They are followed by those under its other ones, MEASURED_COUNT each: only
- * the seconds of exchanges that overlap with a layer's kernels differ there. */
+/* The stage of a program rank's chunk. */
+static inline const struct stage *exchanges_stage(const struct exchanges *exchanges, int program_rank, int chunk)
+{
+    int stage = plan_virtual_stage(exchanges->plan, program_rank % exchanges->plan->stages, chunk);
+
+    return &exchanges_class(exchanges, program_rank)->stages[stage];
+}
+/* What its exchanges cost, in the order of stage.exchanges. */
 static inline struct exchange_cost *costs_of(const struct exchanges *exchanges, int program_rank, int chunk)
 {
-    return exchanges->costs[(size_t)(program_rank * exchanges->plan->chunks + chunk) * (size_t)exchanges->hidings];
+    return &exchanges->costs[(size_t)(program_rank * exchanges->plan->chunks + chunk) * (size_t)exchanges->most];
 }
 /* Whether two pipeline ranks have unequal degrees. */
 static inline bool ranks_differ(const struct exchanges *exchanges, int rank, int other)
@@ -125,17 +116,12 @@ static inline const struct recipe *stage_recipe(const struct exchanges *exchange
 /* Whether several ranks hold the stage, and it has parameters. */
 bool is_shared(const struct exchanges *exchanges, int stage);
 
-/* within.c, for those who know the works of a rank but do not simulate them: */
-/* Measures the exchanges of a rank's tensor group in the first replica. The group is in one node; `gpus`: scratch for its GPUs.
- * Of the exchanges only the workload's scenario, measure and err need be set. Fails as measure_collective does. */
-int tensor_costs(struct exchanges *exchanges, int rank, const struct stage *stage, int *gpus, struct exchange_cost *costs);
-/* Measures the dispatches of a rank's expert group in the first replica, beside those that share links with it; `gpus`: scratch
- * for the GPUs of all groups; `marked`: for each node, false. Else as tensor_costs, with alike.flows. */
-int dispatch_costs(struct exchanges *exchanges, int rank, const struct stage *stage, int *gpus, bool *marked,
-                   struct exchange_cost *costs);
-/* The parts of these costs of EXCHANGE_PIECES and EXCHANGE_OVERLAPPED, among n GPUs: seconds that the kernels of
- * column-parallel products do not hide. */
-void column_costs(const struct parallelism *spec, const struct hiding *hiding, int n, struct exchange_cost *costs);
+/* within.c, for those who know the works of a rank but do not simulate them: measures a move of the rank's group in the first
+ * replica, beside the groups that share links with it. `gpus`: scratch for the GPUs of all groups; `marked`: for each node,
+ * false. Of the exchanges only the workload's scenario, measure, err and alike.flows need be set. Fails as measure_collective
+ * does. */
+int move_measure(struct exchanges *exchanges, int rank, const struct move *move, int *gpus, bool *marked,
+                 struct exchange_cost *cost);
 
 /* members.c: those who hold the same. */
 /* All members that hold a virtual stage: in each replica one rank, or all sharers, in both directions. They are sorted

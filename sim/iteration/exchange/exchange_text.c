@@ -4,6 +4,7 @@
 #include "collective/collective.h"
 #include "scenario/scenario.h"
 #include "schedule/schedule.h"
+#include "workload/workload.h"
 
 /* One exchange of a bucket; nothing if it has no bytes. */
 static void print_sum(const struct exchanges *exchanges, int stage, size_t number, const struct collective *collective,
@@ -18,18 +19,21 @@ static void print_sum(const struct exchanges *exchanges, int stage, size_t numbe
                 bucket->slice + 1, exchanges->workload->stages[stage].nslices);
 }
 
-static const char *const exchanged_names[MEASURED_COUNT] = {
-    [EXCHANGE_TENSOR] = "tensor", [EXCHANGE_OVERLAPPED] = "tensor beside the backward, attention",
-    [EXCHANGE_OVERLAPPED + COLUMN_MLP] = "tensor beside the backward, MLP",
-    [EXCHANGE_OVERLAPPED + COLUMN_OUTPUT] = "tensor beside the backward, output",
-    [EXCHANGE_PIECES] = "tensor in pieces, attention", [EXCHANGE_PIECES + COLUMN_MLP] = "tensor in pieces, MLP",
-    [EXCHANGE_PIECES + COLUMN_OUTPUT] = "tensor in pieces, output", [EXCHANGE_ROWS] = "rows of experts",
-    [EXCHANGE_DISPATCH] = "dispatch", [EXCHANGE_ATTENTION] = "keys and values",
-    [EXCHANGE_ATTENTION_BACKWARD] = "keys, values and gradients", [EXCHANGE_HEADS] = "heads", [EXCHANGE_QKV] = "queries, keys, values",
-    [EXCHANGE_MATRICES] = "a matrix of the update",
-    [EXCHANGE_GATHER] = "tensor gather", [EXCHANGE_PASS] = "a block of keys and values",
-    [EXCHANGE_PASS_BOTH] = "a block and its gradients",
-};
+static void print_exchange(const struct exchange *exchange, FILE *out)
+{
+    static const char *const names[SENT_COUNT] = {
+        [SENT_SUM] = "tensor", [SENT_INPUT] = "tensor gather", [SENT_QKV] = "queries, keys, values",
+        [SENT_ROWS] = "dispatch", [SENT_ROW_SUMS] = "rows of experts", [SENT_KEYS] = "keys and values", [SENT_HEADS] = "heads",
+        [SENT_MATRIX] = "a matrix of the update",
+    };
+    static const char *const columns[COLUMN_COUNT] = {
+        [COLUMN_ATTENTION] = "attention", [COLUMN_MLP] = "MLP", [COLUMN_OUTPUT] = "output",
+    };
+
+    fprintf(out, "%s%s", names[exchange->what], exchange->returns ? " and gradients" : "");
+    if (exchange->by == HIDDEN_BY_GRADIENTS || exchange->by == HIDDEN_BY_PIECES)
+        fprintf(out, " %s, %s", exchange->by == HIDDEN_BY_PIECES ? "in pieces" : "beside the backward", columns[exchange->column]);
+}
 
 void exchanges_print(const struct exchanges *exchanges, FILE *out)
 {
@@ -46,13 +50,17 @@ void exchanges_print(const struct exchanges *exchanges, FILE *out)
                 print_sum(exchanges, stage, b, leg->collective, leg->bytes, out);
             }
     fputs("# exchanges within works, of one layer\n# replica.rank  chunk  what\n", out);
-    for (int k = 0; k < exchanges->alike.replicas * stages * chunks * exchanges->hidings; k++)
-        for (int kind = 0; kind < MEASURED_COUNT; kind++) {
-            int i = k / exchanges->hidings, h = k % exchanges->hidings;
-            const struct exchange_cost *cost = &exchanges->costs[k][kind], *first = &exchanges->costs[k - h][kind];
+    for (int i = 0; i < exchanges->alike.replicas * stages * chunks; i++) {
+        const struct exchange_cost *costs = costs_of(exchanges, i / chunks, i % chunks);
 
-            if (cost->bytes_sent > 0 && (h == 0 || cost->seconds < first->seconds || cost->seconds > first->seconds))
-                fprintf(out, "%4d.%-4d %4d  %s: %.10g s, sends %.0f B\n", i / chunks / stages, i / chunks % stages, i % chunks,
-                        exchanged_names[kind], cost->seconds, cost->bytes_sent);
+        if (i % chunks >= plan_chunks(exchanges->plan, i / chunks % stages))
+            continue;
+        for (int k = 0; k < exchanges->most; k++) {
+            if (!(costs[k].bytes_sent > 0))
+                continue;
+            fprintf(out, "%4d.%-4d %4d  ", i / chunks / stages, i / chunks % stages, i % chunks);
+            print_exchange(&exchanges_stage(exchanges, i / chunks, i % chunks)->exchanges->items[k], out);
+            fprintf(out, ": %.10g s, sends %.0f B\n", costs[k].seconds, costs[k].bytes_sent);
         }
+    }
 }

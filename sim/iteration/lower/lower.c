@@ -192,7 +192,7 @@ int lower(const struct workload *workload, enum lower_what what, struct measure 
 
     for (int i = 0; !rc && i < lowered->program.ranks * lowering.plan->chunks; i++)
         exchanges_carry(&lowering.exchanges, i / lowering.plan->chunks, i % lowering.plan->chunks,
-                        lowering.chunk_states[i].exchanged, lowering.chunk_states[i].gathered);
+                        lowering.chunk_states[i].exchanged);
     lowered->alike = lowering.exchanges.alike;
     lowered->used = lowering.exchanges.used;
     lowering_release(&lowering);

@@ -33,58 +33,33 @@ static void add_communication(struct new_op *op, enum peers with, double seconds
 void count_exchanges(const struct lowering *lowering, const struct place *here, const struct work_counts *counts)
 {
     struct chunk_state *chunk_state = here->chunk_state;
-    const struct exchange_cost *exchanges = chunk_state->exchanges;
 
-    for (int i = 0; lowering->exchanges.within && i < EXCHANGE_COUNT; i++)
-        chunk_state->exchanged[i] += counts->exchanges[i] * exchanges[i].bytes_sent;
-    chunk_state->gathered += counts->hidden_gathers * exchanges[EXCHANGE_GATHER].bytes_sent;
+    for (int i = 0; lowering->exchanges.within && i < here->held->exchanges->count; i++)
+        chunk_state->exchanged[i] += counts->exchanges[i] * chunk_state->exchanges[i].bytes_sent;
 }
 
-/* Seconds of all runs of one exchange in the work. Each layer's kernels hide the layer's own exchanges. */
-static double exchange_seconds(const struct lowering *lowering, const struct place *here,
-                               const struct work_counts *counts, int exchange)
+/* The seconds of a work's exchanges, by what hides them: dispatches beside another work are shorter by the share that it hides. */
+static double exchange_seconds(const struct place *here, const struct work_counts *counts, int i)
 {
-    const struct exchange_cost *cost = &here->chunk_state->exchanges[exchange];
-    double seconds = 0;
+    enum hidden_by by = here->held->exchanges->items[i].by;
 
-    if (exchange == EXCHANGE_MATRICES)           /* of no layer */
-        return counts->exchanges[exchange] * cost->seconds;
-    for (int h = 0; h < lowering->exchanges.hidings; h++)
-        seconds += counts->hidden[h][exchange] * cost[h * MEASURED_COUNT].seconds;
-    return seconds * (exchange == EXCHANGE_DISPATCH ? 1 - here->hidden : 1);
-}
-
-/* Seconds of the work's hidden gathers that its kernels do not hide. These gathers overlap with all kernels of the
- * work. An EXCHANGE_OVERLAPPED includes a gather; it is not counted here. */
-static double exposed_gathers(const struct place *here, const struct work_cost *cost)
-{
-    const struct exchange_cost *gather = &here->chunk_state->exchanges[EXCHANGE_GATHER];
-    double kernels = cost->times.seconds - cost->times.starved;
-    int gathers = cost->counts.hidden_gathers;
-
-    for (int c = 0; c < COLUMN_COUNT; c++)
-        gathers -= cost->counts.exchanges[EXCHANGE_OVERLAPPED + c];
-    return gathers > 0 ? contention_exposed(gathers * gather->seconds, kernels, gather->share) : 0;
+    return counts->exchanges[i] * here->chunk_state->exchanges[i].seconds * (by == HIDDEN_BY_OTHERS ? 1 - here->hidden : 1);
 }
 
 /* Whether kernels of the work overlap with the exchange; its seconds are then only those that no kernel hides. */
-static bool overlaps(const struct lowering *lowering, int exchange)
+static bool overlaps(enum hidden_by by)
 {
-    const struct parallelism *spec = &lowering->scenario->parallelism;
-    bool blocks = spec->context_attention != CONTEXT_ALL_GATHER || spec->context_blocks;
-
-    return (exchange >= EXCHANGE_OVERLAPPED && exchange < EXCHANGE_ROWS) ||
-           (blocks && spec->overlap_context && (exchange == EXCHANGE_ATTENTION || exchange == EXCHANGE_ATTENTION_BACKWARD));
+    return by == HIDDEN_BY_GRADIENTS || by == HIDDEN_BY_PIECES || by == HIDDEN_BY_STEPS;
 }
 
 /* Overlapped exchanges also run while the GPU waits for launches, where the kernels are too short to hide them. Returns
  * the share of their exposed seconds (those that no kernel hides) that is left beyond these waits. */
-static double exposed_share(const struct lowering *lowering, const struct place *here, const struct work_cost *cost)
+static double exposed_share(const struct place *here, const struct work_cost *cost, double gathers)
 {
-    double all = exposed_gathers(here, cost);
+    double all = gathers;
 
-    for (int i = 0; i < EXCHANGE_COUNT; i++)
-        all += overlaps(lowering, i) ? exchange_seconds(lowering, here, &cost->counts, i) : 0;
+    for (int i = 0; i < here->held->exchanges->count; i++)
+        all += overlaps(here->held->exchanges->items[i].by) ? exchange_seconds(here, &cost->counts, i) : 0;
     return all > cost->times.starved ? 1 - cost->times.starved / all : 0;
 }
 
@@ -93,28 +68,45 @@ static void exchange_within(const struct lowering *lowering, const struct place 
                             struct new_op *op)
 {
     struct contention *contention = &lowering->ranks[here->prank].overlapped;
-    const struct exchange_cost *exchanges = here->chunk_state->exchanges, *gather = &exchanges[EXCHANGE_GATHER];
-    double share = exposed_share(lowering, here, cost);
+    const struct exchange_cost *exchanges = here->chunk_state->exchanges;
+    double gathers = exchange_gathers_exposed(here->held, &cost->counts, &cost->times, exchanges);
+    double share = exposed_share(here, cost, gathers);
 
-    for (int i = 0; i < EXCHANGE_COUNT; i++) {
-        if (!cost->counts.exchanges[i])
+    add_communication(op, PEERS_TENSOR, gathers * share);
+    op->compute.activations = 0;
+    for (int i = 0; i < here->held->exchanges->count; i++) {
+        const struct exchange *exchange = &here->held->exchanges->items[i];
+        int count = cost->counts.exchanges[i];
+
+        if (!count)
             continue;
-        add_communication(op, exchange_peers[i],
-                          exchange_seconds(lowering, here, &cost->counts, i) * (overlaps(lowering, i) ? share : 1));
-        op->compute.sent += cost->counts.exchanges[i] * exchanges[i].bytes_sent;
-        op->compute.vector += cost->counts.exchanges[i] * exchanges[i].vector;
+        if (exchange->by != HIDDEN_BY_WORK)
+            add_communication(op, sending_peers[exchange->what],
+                              exchange_seconds(here, &cost->counts, i) * (overlaps(exchange->by) ? share : 1));
+        op->compute.sent += count * exchanges[i].bytes_sent;
+        op->compute.vector += count * exchanges[i].vector;
+        op->compute.activations += count * exchanges[i].activations;
     }
-    add_communication(op, PEERS_TENSOR, exposed_gathers(here, cost) * share);
-    op->compute.sent += cost->counts.hidden_gathers * gather->bytes_sent;
-    op->compute.vector += cost->counts.hidden_gathers * gather->vector;
-    /* hidden gathers, and the keys and values of a backward of attention, whose other bytes are gradients */
-    op->compute.activations =
-        cost->counts.hidden_gathers * gather->bytes_sent +
-        cost->counts.exchanges[EXCHANGE_ATTENTION_BACKWARD] * exchanges[EXCHANGE_ATTENTION].bytes_sent;
     if (contention->collective == 0)
         return;
     contention_pass(contention, op->compute.communication);
     add_communication(op, PEERS_DATA, contention_stretch(contention, cost->times.seconds));
+}
+
+/* s of the dispatches of a work, of any share that is hidden; *share receives what they take of the multiprocessors. */
+static double dispatch_seconds(const struct place *here, double *share)
+{
+    double seconds = 0;
+
+    for (int i = 0; i < here->held->exchanges->count; i++) {
+        int count = here->held->work[here->work.kind].exchanges[i];
+
+        if (here->held->exchanges->items[i].by != HIDDEN_BY_OTHERS)
+            continue;
+        seconds += count * here->chunk_state->exchanges[i].seconds;
+        *share = here->chunk_state->exchanges[i].share;
+    }
+    return seconds;
 }
 
 /* The share of all-to-alls that kernels hide where a forward and a backward overlap as in Megatron Core
@@ -131,13 +123,11 @@ static double hidden_in_phases(const struct places *places)
 
     for (size_t i = 0; i < 2; i++) {
         const struct place *here = &places->items[i], *other = &places->items[1 - i];
-        const struct exchange_cost *dispatch = &here->chunk_state->exchanges[EXCHANGE_DISPATCH];
         const struct dispatching_times *kernels = &other->times->work[other->work.kind].dispatching;
-        double half = here->held->work[here->work.kind].exchanges[EXCHANGE_DISPATCH] * dispatch->seconds / 2;
+        double share = 0, half = dispatch_seconds(here, &share) / 2;
 
         all += 2 * half;
-        exposed += contention_exposed(half, kernels->before, dispatch->share) +
-                   contention_exposed(half, kernels->others, dispatch->share);
+        exposed += contention_exposed(half, kernels->before, share) + contention_exposed(half, kernels->others, share);
     }
     return all > 0 ? 1 - exposed / all : 0;
 }
@@ -158,12 +148,10 @@ static double hidden_share(const struct lowering *lowering)
         return 0;            /* one work, or a pass of two, with which no other kernels overlap */
     for (size_t i = 0; i < places->count; i++) {
         const struct place *here = &places->items[i];
-        const struct exchange_cost *dispatch = &here->chunk_state->exchanges[EXCHANGE_DISPATCH];
         enum work_kind kind = here->work.kind;
 
         kernels += other ? here->times->work[kind].seconds : here->times->work[kind].dispatching.shared;
-        dispatches += here->held->work[kind].exchanges[EXCHANGE_DISPATCH] * dispatch->seconds;
-        share = dispatch->share;
+        dispatches += dispatch_seconds(here, &share);
     }
     return dispatches > 0 ? 1 - contention_exposed(dispatches, kernels, share) / dispatches : 0;
 }

@@ -30,8 +30,8 @@ struct usual_work {
 struct chunk_state {
     struct usual_work usual[WORK_KIND_COUNT];        /* the last of the kind */
     const struct exchange_cost *exchanges;           /* costs_of */
-    double exchanged[EXCHANGE_COUNT];        /* B that each GPU has sent so far in the exchanges within works */
-    double gathered;                 /* B that it has sent in all-gathers: before works, and hidden ones within works */
+    double exchanged[EXCHANGES_MAX];     /* B that each GPU has sent so far in the exchanges within works, and in
+                                            EXCHANGE_GATHER before works */
     /* the operations after which buckets are ready: all buckets, each time that a work completes the gradients */
     struct { uint32_t *items; size_t count, capacity; } ready;
     uint32_t complete;               /* the operation that last completed the chunk's gradients */

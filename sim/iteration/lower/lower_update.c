@@ -55,6 +55,15 @@ static uint32_t write_update(struct lowering *lowering, int prank, struct new_op
     return id;
 }
 
+static bool exchanges_in(const struct work_counts *counts)
+{
+    int all = 0;
+
+    for (int i = 0; i < EXCHANGES_MAX; i++)
+        all += counts->exchanges[i];
+    return all > 0;
+}
+
 /* Adds the seconds of a chunk's update, and what its tensor group exchanges in it. */
 static void add_chunk(struct lowering *lowering, int replica, int rank, int chunk, struct new_op *op)
 {
@@ -66,7 +75,7 @@ static void add_chunk(struct lowering *lowering, int replica, int rank, int chun
     };
     struct work_cost update = {.counts = here.held->work[UPDATE], .times.seconds = class->times[stage].update.seconds};
 
-    if (update.counts.exchanges[EXCHANGE_MATRICES]) {
+    if (exchanges_in(&update.counts)) {
         update.times.seconds += op->amount - op->compute.communication;
         count_exchanges(lowering, &here, &update.counts);
         set_duration(lowering, &here, &update, op);

@@ -120,7 +120,7 @@ static uint32_t lower_work(struct lowering *lowering, const struct place *here)
     struct work_cost cost;
     struct new_op op;
 
-    here->chunk_state->gathered += now.gathers * here->chunk_state->exchanges[EXCHANGE_GATHER].bytes_sent;
+    here->chunk_state->exchanged[EXCHANGE_GATHER] += now.gathers * here->chunk_state->exchanges[EXCHANGE_GATHER].bytes_sent;
     if (now.known && before->known && before->marks == now.marks && before->gathers == now.gathers)
         return repeat_work(lowering, here, before->id);
     op = op_with_gathers(here, now.gathers);

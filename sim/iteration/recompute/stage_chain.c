@@ -9,83 +9,47 @@
 #include "scenario/process_group.h"
 #include "scenario/recipe.h"
 #include "scenario/scenario.h"
-#include "stage/stage.h"
+#include "stage/exchange_cost.h"
 
 /* Seconds of a collective in a group. */
 static double estimate(const struct scenario *scenario, const struct collective *collective, const int *gpus, int n,
-                       double bytes)
+                       double bytes, int channels)
 {
-    int given = scenario->parallelism.channels;
-
     if (n <= 1 || !(bytes > 0))
         return 0;
     struct placed_group group = placed_group_of(&scenario->cluster, gpus, n);
 
     return collective_cost(&(struct collective_call){collective, &group, bytes,
-                                                     given ? given : placed_group_channels(&group)});
+                                                     channels ? channels : placed_group_channels(&group)});
 }
 
-/* Estimated costs of exchanges. */
+/* Estimated costs of exchanges, by the formulas of the collectives. */
 struct estimates {
-    double exchange[EXCHANGE_COUNT];     /* s of one exchange of each kind; of EXCHANGE_ATTENTION before kernels hide it */
-    double hidden;               /* share of a layer's attention that hides its EXCHANGE_ATTENTION */
+    struct pricing pricing;      /* first */
     int gathers, scatters;       /* the replicas among which a backward gathers weights and scatters gradients, layer by
                                   * layer; 1: it does not */
     int *gpus;
 };
 
-static void estimate_tensor(const struct scenario *scenario, const struct stage *stage, int rank,
-                            struct estimates *estimates)
+static struct exchange_cost price_estimated(const struct pricing *pricing, const struct move *move)
 {
-    static const enum exchange kinds[] = {EXCHANGE_TENSOR, EXCHANGE_ROWS};
-    const struct parallelism *spec = &scenario->parallelism;
-    int *gpus = estimates->gpus;
+    const struct estimates *estimates = (const struct estimates *)pricing;
+    const struct process_group *group = &pricing->scenario->groups.of[move->kind];
+    int n = group_members(group);
+    double seconds;
 
-    group_gpus(scenario, &scenario->groups.of[GROUP_TENSOR], 0, 0, rank, gpus);
-    for (size_t i = 0; i < COUNT(kinds); i++) {
-        double bytes = stage->bytes[kinds[i]];
-
-        if (spec->sequence_parallel)
-            estimates->exchange[kinds[i]] =
-                estimate(scenario, collective_usual(COLLECTIVE_ALL_GATHER, false), gpus, spec->tensor, bytes) +
-                estimate(scenario, collective_usual(COLLECTIVE_REDUCE_SCATTER, false), gpus, spec->tensor, bytes);
-        else
-            estimates->exchange[kinds[i]] =
-                estimate(scenario, scenario_all_reduce(scenario), gpus, spec->tensor, bytes);
-    }
-    if (stage->bytes[EXCHANGE_QKV] > 0)
-        estimates->exchange[EXCHANGE_QKV] = estimate(scenario, collective_usual(COLLECTIVE_ALL_GATHER, false), gpus,
-                                                     spec->tensor, stage->bytes[EXCHANGE_QKV]);
+    group_gpus(pricing->scenario, group, 0, 0, pricing->rank, estimates->gpus);
+    seconds = estimate(pricing->scenario, move->collective, estimates->gpus, n, move->bytes, move->channels);
+    return (struct exchange_cost){.seconds = move->step && n > 1 ? seconds / (n - 1) : seconds};
 }
 
-/* Exchanges among neighbouring replicas: tokens that are dispatched, and keys and values, which overlap with the
- * kernels of attention. */
-static void estimate_replicas(const struct scenario *scenario, const struct stage *stage, int rank,
-                              struct estimates *estimates)
+/* The replicas of the gathers and scatters; leaves the GPUs of their group. */
+static void find_replicas(struct estimates *estimates)
 {
-    const struct parallelism *spec = &scenario->parallelism;
-    enum group_kind keys = spec->context_attention == CONTEXT_HYBRID ? GROUP_RING : GROUP_CONTEXT;
-    int n = scenario->groups.of[keys].size, heads = scenario_ulysses(spec);
-    double bytes = stage->bytes[EXCHANGE_ATTENTION] * n;
-    const struct process_group *experts = &scenario->groups.of[exchange_groups[EXCHANGE_DISPATCH]];
+    const struct scenario *scenario = estimates->pricing.scenario;
     const struct recipe *recipe = &scenario->recipe;
-    int *gpus = estimates->gpus;
 
-    group_gpus(scenario, experts, 0, 0, rank, gpus);
-    estimates->exchange[EXCHANGE_DISPATCH] =
-        estimate(scenario, collective_usual(spec->dispatcher == DISPATCHER_ALLGATHER ? COLLECTIVE_ALL_GATHER :
-                                                                                       COLLECTIVE_ALL_TO_ALL, false),
-                 gpus, group_members(experts), stage->bytes[EXCHANGE_DISPATCH]);
-    group_gpus(scenario, &scenario->groups.of[keys], 0, 0, rank, gpus);
-    estimates->exchange[EXCHANGE_ATTENTION] =
-        estimate(scenario, collective_usual(COLLECTIVE_ALL_GATHER, false), gpus, n, bytes);
-    estimates->hidden = spec->context_attention == CONTEXT_ALL_GATHER ? 0 : (n - 1.0) / n;
-    group_gpus(scenario, &scenario->groups.of[GROUP_DATA], 0, 0, rank, gpus);
-    estimates->exchange[EXCHANGE_HEADS] =
-        2 * estimate(scenario, collective_usual(COLLECTIVE_ALL_TO_ALL, false), gpus, heads,
-                     stage->bytes[EXCHANGE_HEADS] / 2) +
-        2 * estimate(scenario, collective_usual(COLLECTIVE_ALL_TO_ALL, false), gpus, heads,
-                     stage->bytes[EXCHANGE_ATTENTION] / 2);
+    group_gpus(scenario, &scenario->groups.of[GROUP_DATA], 0, 0, estimates->pricing.rank, estimates->gpus);
     estimates->scatters = recipe->gradients.unit == SUM_LAYERS && !recipe->gradients.once
                               ? recipe->divided[HELD_WEIGHTS][PARAMETERS_COMMON] : 1;
     estimates->gathers = recipe->weights.stay_forward ? 1 : recipe->divided[HELD_WEIGHTS][PARAMETERS_COMMON];
@@ -119,10 +83,13 @@ struct chain_layer *stage_chain(struct arena *arena, const struct scenario *scen
     struct parameter_bytes each = scenario_parameter_bytes(scenario);
     /* Any group is a part of these: groups of experts may go over tensor groups too. */
     size_t most = (size_t)scenario->parallelism.tensor * (size_t)scenario_replicas(scenario);
-    struct estimates estimates = {.gpus = xcalloc(most, sizeof *estimates.gpus)};
+    struct estimates estimates = {.pricing = {.scenario = &seen, .rank = rank, .price = price_estimated},
+                                  .gpus = xcalloc(most, sizeof *estimates.gpus)};
+    double exchanges[EXCHANGES_MAX];
 
-    estimate_tensor(&seen, stage, rank, &estimates);
-    estimate_replicas(&seen, stage, rank, &estimates);
+    for (int i = 0; i < stage->exchanges->count; i++)
+        exchanges[i] = exchange_cost(&estimates.pricing, &stage->exchanges->items[i], times->hidings).seconds;
+    find_replicas(&estimates);
     for (size_t l = 0; l < stage->nslices; l++) {
         const struct slice *slice = stage_layer(stage, l);
         const struct slice_times *own = slice_times(stage, times, slice);
@@ -136,18 +103,14 @@ struct chain_layer *stage_chain(struct arena *arena, const struct scenario *scen
             .selective = fmax(slice->selective.activation, slice->input), .recompute = own->core.seconds,
             .space = {slice->workspace.forward, slice->workspace.backward, slice->selective.workspace.backward},
             .gather = estimate(scenario, collective_half(all_reduce, COLLECTIVE_ALL_GATHER), estimates.gpus,
-                               estimates.gathers, weights * each.weights),
+                               estimates.gathers, weights * each.weights, scenario->parallelism.channels),
             .scatter = estimate(scenario, collective_half(all_reduce, COLLECTIVE_REDUCE_SCATTER), estimates.gpus,
-                                estimates.scatters, gradients * each.sent),
+                                estimates.scatters, gradients * each.sent, scenario->parallelism.channels),
         };
         if (scenario_offloads(scenario, OFFLOAD_TENSORS))
             list_tensors(arena, slice->layer, &layers[l]);
-        for (int i = 0; i < EXCHANGE_COUNT; i++) {
-            double attention = i == EXCHANGE_ATTENTION ? times->hidings[slice->hiding].attention[0] : 0;
-
-            layers[l].exchange += slice->work[forward].exchanges[i] *
-                                  fmax(0, estimates.exchange[i] - attention * estimates.hidden);
-        }
+        for (int i = 0; i < stage->exchanges->count; i++)
+            layers[l].exchange += slice->work[forward].exchanges[i] * exchanges[i];
     }
     free(estimates.gpus);
     return layers;

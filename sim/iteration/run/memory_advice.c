@@ -116,7 +116,7 @@ static void more_context(const struct scenario *scenario, int step, FILE *out)
 /* More GPUs divide the parameters that not all tokens meet; they are replicas all the same. */
 static void more_divided(const struct scenario *scenario, int step, FILE *out)
 {
-    const struct process_group *group = &scenario->groups.of[exchange_groups[EXCHANGE_DISPATCH]];
+    const struct process_group *group = &scenario->groups.of[GROUP_EXPERT];
 
     if (model_active_parameters(&scenario->model) < model_parameters(&scenario->model))
         fprintf(out, "strategy.%s=%d\n", group->name, (2 << step) * group_members(group));

@@ -6,89 +6,85 @@
 #include "stage/stage_exchange.h"
 #include "stage/stage_kernels.h"
 
-struct work_cost layer_phase(const struct scenario *scenario, const struct kernel_costs *costs,
-                             const struct layer *layer, enum phase phase)
+struct work_cost layer_phase(const struct layer_costs *costs, const struct layer *layer, enum phase phase)
 {
+    enum recompute mode = (enum recompute)costs->scenario->memory.recompute.mode;
     struct work_cost work = {0};
 
     if (layer->timed)
-        work.times.seconds = layer->given[phase] / costs->speed;
+        work.times.seconds = layer->given[phase] / costs->kernels->speed;
     else
-        stage_add_phase(&work, scenario, costs, layer, phase);
-    exchanges_add(&work, &scenario->parallelism, costs, layer, phase);
-    /* A column-parallel product saved its shard of the input only, and its weight gradient needs the whole input
-     * (Korthikanti et al. 2022, section 4.2.2): an all-gather overlaps with the backward for the input. */
-    if (phase == PHASE_BACKWARD_WEIGHT && scenario->parallelism.sequence_parallel)
-        work.counts.hidden_gathers = layer_gathers(layer);
-    if (!layer->timed && phase == PHASE_BACKWARD_INPUT && scenario->memory.recompute.mode == RECOMPUTE_SELECTIVE) {
-        stage_add_core(&work, costs, layer, PHASE_FORWARD);
-        exchanges_add_core(&work.counts, &scenario->parallelism, layer);
+        stage_add_phase(&work, costs->scenario, costs->kernels, layer, phase);
+    exchanges_add(costs, &work, layer, phase);
+    if (!layer->timed && phase == PHASE_BACKWARD_INPUT && mode == RECOMPUTE_SELECTIVE) {
+        stage_add_core(&work, costs->kernels, layer, PHASE_FORWARD);
+        exchanges_add_core(costs, &work.counts, layer);
     }
-    if (layer_is_block(layer) && phase == PHASE_BACKWARD_INPUT) {
-        bool operators = scenario->memory.recompute.mode == RECOMPUTE_OPERATORS;
-
-        if (operators || scenario->memory.recompute.mode == RECOMPUTE_MODULES) {
-            stage_add_recomputed(&work, costs, layer);
-            exchanges_add_recomputed(&work, &scenario->parallelism, costs, layer, operators);
-        }
+    if (layer_is_block(layer) && phase == PHASE_BACKWARD_INPUT &&
+        (mode == RECOMPUTE_OPERATORS || mode == RECOMPUTE_MODULES)) {
+        stage_add_recomputed(&work, costs->kernels, layer);
+        exchanges_add_recomputed(costs, &work, layer, mode == RECOMPUTE_OPERATORS);
     }
     return work;
 }
 
-/* Whether the end that a recomputation leaves out has the block's last product, not the adapter's alone. */
-static bool omits_product(const struct layer *layer)
+/* Of the end that a recomputation leaves out, the block's last product, not the adapter's alone; NULL: it has none. */
+static const struct operator *omitted_product(const struct layer *layer)
 {
     size_t i = 0;
 
     while (i < layer->noperators && !(layer->operators[i].ends && layer->operators[i].sends[SENT_SUM].forward))
         i++;
-    return i < layer->noperators;
+    return i < layer->noperators ? &layer->operators[i] : NULL;
 }
 
 /* A recomputation that ends when the block's backward has all its inputs. Without the last product it omits the
  * all-reduce of its results. Under sequence parallelism, where the sum is half of an exchange, it omits none. */
-static struct work_cost stopped(const struct parallelism *spec, const struct kernel_costs *costs,
-                                 const struct layer *layer, struct work_cost forward)
+static struct work_cost stopped(const struct layer_costs *costs, const struct layer *layer, struct work_cost forward)
 {
-    bool sums = spec->tensor > 1 && !spec->sequence_parallel && omits_product(layer);
+    const struct parallelism *spec = &costs->scenario->parallelism;
+    const struct operator *omitted = spec->tensor > 1 && !spec->sequence_parallel ? omitted_product(layer) : NULL;
     struct work_cost needed = {0};
 
     if (!layer_has_tail(layer))
         return forward;
-    stage_add_needed(&needed, costs, layer);
-    exchanges_add(&needed, spec, costs, layer, PHASE_FORWARD);
+    stage_add_needed(&needed, costs->kernels, layer);
+    exchanges_add(costs, &needed, layer, PHASE_FORWARD);
     forward.times = needed.times;
-    forward.times.seconds -= sums && costs->launch_blocking ? costs->host_launch : 0;
     forward.counts.flop = needed.counts.flop;
-    forward.counts.exchanges[EXCHANGE_TENSOR] -= sums;
+    if (omitted) {
+        forward.times.seconds -= costs->kernels->launch_blocking ? costs->kernels->host_launch : 0;
+        forward.counts.exchanges[exchange_find(costs->list, (struct exchange){
+            .what = SENT_SUM, .bytes = omitted->sends[SENT_SUM].bytes})]--;
+    }
     return forward;
 }
 
-static void cost_layer(const struct scenario *scenario, const struct kernel_costs *costs, const struct layer *layer,
-                       struct layer_cost *cost)
+static void cost_layer(const struct layer_costs *costs, const struct layer *layer, struct layer_cost *cost)
 {
-    const struct parallelism *spec = &scenario->parallelism;
+    const struct kernel_costs *kernels = costs->kernels;
 
+    if (costs->list->count == EXCHANGE_GATHER)
+        exchange_gather(costs->list, layer->all_reduce_bytes);
     *cost = (struct layer_cost){
-        .forward = layer_phase(scenario, costs, layer, PHASE_FORWARD),
-        .input = layer_phase(scenario, costs, layer, PHASE_BACKWARD_INPUT),
-        .weight = layer_phase(scenario, costs, layer, PHASE_BACKWARD_WEIGHT),
+        .forward = layer_phase(costs, layer, PHASE_FORWARD),
+        .input = layer_phase(costs, layer, PHASE_BACKWARD_INPUT),
+        .weight = layer_phase(costs, layer, PHASE_BACKWARD_WEIGHT),
     };
     cost->backward = cost->input;
     work_cost_add(&cost->backward, &cost->weight);
-    exchanges_cut(&cost->forward.counts, cost->hiding.columns, spec, costs, layer);
-    cost->recompute = scenario->memory.recompute.early_stop ? stopped(spec, costs, layer, cost->forward) :
-                                                              cost->forward;
-    exchanges_overlap(&cost->backward.counts, cost->hiding.columns, spec, costs, layer);
+    exchanges_cut(costs, cost, layer);
+    cost->recompute = costs->scenario->memory.recompute.early_stop ? stopped(costs, layer, cost->forward) : cost->forward;
+    exchanges_overlap(costs, cost, layer);
     if (layer->timed) {
-        cost->backward.times.seconds = layer->given_backward / costs->speed;
-        cost->recompute.times.seconds = layer->given_recompute / costs->speed;
+        cost->backward.times.seconds = layer->given_backward / kernels->speed;
+        cost->recompute.times.seconds = layer->given_recompute / kernels->speed;
     }
-    stage_add_core(&cost->core, costs, layer, PHASE_FORWARD);
-    exchanges_add_core(&cost->core.counts, spec, layer);
-    for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT && cost->core.counts.exchanges[EXCHANGE_ATTENTION];
-         phase++)
-        cost->hiding.attention[phase] = stage_core_seconds(costs, layer, (enum phase)phase);
+    stage_add_core(&cost->core, kernels, layer, PHASE_FORWARD);
+    exchanges_add_core(costs, &cost->core.counts, layer);
+    for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT && layer_sends(layer, SENT_KEYS, false).bytes > 0; phase++)
+        cost->hiding.attention[phase] = stage_core_seconds(kernels, layer, (enum phase)phase);
+    cost->hides = exchange_hiding(costs->list, layer, true);
 }
 
 /* Layers of one block are copies of it, with the same kernels. */
@@ -101,7 +97,7 @@ const struct layer_cost *layer_cost(struct layer_costs *costs, const struct laye
     if (slot == LAYERS_KEPT || !costs->layers[slot]) {
         slot = costs->count++ % LAYERS_KEPT;
         costs->layers[slot] = layer;
-        cost_layer(costs->scenario, costs->kernels, layer, &costs->costs[slot]);
+        cost_layer(costs, layer, &costs->costs[slot]);
     }
     return &costs->costs[slot];
 }

@@ -10,6 +10,7 @@ struct layer_cost {
     struct work_cost recompute;     /* the forward in a recomputation */
     struct work_cost core;          /* the part of the backward that selective recomputation adds */
     struct hiding hiding;            /* attention: where the layer exchanges keys and values */
+    int hides;                       /* its place in stage_times.hidings; -1: it hides nothing */
 };
 
 /* A network has many layers, and most of them are alike: the last different ones are kept. */
@@ -17,15 +18,15 @@ enum { LAYERS_KEPT = 4 };
 struct layer_costs {
     const struct scenario *scenario;
     const struct kernel_costs *kernels;
+    struct exchange_list *list;      /* what layers exchange, so far */
     const struct layer *layers[LAYERS_KEPT];
     struct layer_cost costs[LAYERS_KEPT];
     size_t count;                    /* of different layers so far */
 };
-/* The layer's cost, until LAYERS_KEPT other layers were asked for. Initialise with the scenario
- * and with what its kernels take. */
+/* The layer's cost, until LAYERS_KEPT other layers were asked for. Initialise with the scenario, with what its kernels
+ * take, and with an empty list. */
 const struct layer_cost *layer_cost(struct layer_costs *costs, const struct layer *layer);
 /* A phase of a layer: its kernels, with what a backward computes again of the forward, and its exchanges. */
-struct work_cost layer_phase(const struct scenario *scenario, const struct kernel_costs *costs,
-                             const struct layer *layer, enum phase phase);
+struct work_cost layer_phase(const struct layer_costs *costs, const struct layer *layer, enum phase phase);
 
 #endif

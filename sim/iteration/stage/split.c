@@ -213,16 +213,17 @@ static void add_cost(struct stage *stage, struct stage_times *times, const struc
         [RECOMPUTE] = slice->recompute ? &cost->recompute : NULL,
     };
 
-    slice->hiding = hiding_add(times, &cost->hiding);
+    if (cost->hides >= 0)
+        times->hidings[cost->hides] = cost->hiding;
     for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
         if (works[kind]) {
-            slice->work[kind] = counts_hidden(works[kind]->counts, slice->hiding);
+            slice->work[kind] = works[kind]->counts;
             layer_times->work[kind] = works[kind]->times;
             work_counts_add(&stage->work[kind], &slice->work[kind]);
             work_times_add(&times->work[kind], &works[kind]->times);
         }
     if (chooses_core(scenario, layer)) {
-        slice->selective.core = counts_hidden(cost->core.counts, slice->hiding);
+        slice->selective.core = cost->core.counts;
         layer_times->core = cost->core.times;
     }
 }
@@ -258,7 +259,6 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
         stage->trained.of[class] += slice->trained.of[class];
     stage->frozen += layer->frozen, stage->packed += layer->packed;
     stage_peaks_add(peaks, stage, scenario, layer);
-    exchange_sizes_add(stage, layer);
     stage->boundary = layer->boundary / (boundary_divided(spec) ? spec->tensor : 1);
 }
 

@@ -52,7 +52,7 @@ static const struct split_cost *split_costs(struct arena *arena, struct layer_co
 }
 
 static int from_layers(struct arena *arena, const struct scenario *scenario, const struct kernel_costs *kernels,
-                       struct stage *stages, struct stage_times *times, struct error *err)
+                       struct exchange_list *exchanges, struct stage *stages, struct stage_times *times, struct error *err)
 {
     const struct parallelism *spec = &scenario->parallelism;
     const struct precision_spec *precision = &scenario->memory.precision;
@@ -74,8 +74,8 @@ static int from_layers(struct arena *arena, const struct scenario *scenario, con
         .blocks_apart = spec->context_blocks,
         .ring = spec->context_attention == CONTEXT_RING || spec->context_attention == CONTEXT_HYBRID,
         .expert_tensor = spec->expert_tensor,
-        .dispatch_group = group_members(&scenario->groups.of[exchange_groups[EXCHANGE_DISPATCH]]),
-        .dispatch_nodes = group_nodes(scenario, exchange_groups[EXCHANGE_DISPATCH]),
+        .dispatch_group = group_members(&scenario->groups.of[GROUP_EXPERT]),
+        .dispatch_nodes = group_nodes(scenario, GROUP_EXPERT),
         .dispatch_once = dispatcher_sends_once((enum token_dispatcher)spec->dispatcher),
         .dispatch_gathers = spec->dispatcher == DISPATCHER_ALLGATHER,
         .capacity = spec->capacity_factor,
@@ -85,7 +85,7 @@ static int from_layers(struct arena *arena, const struct scenario *scenario, con
         .cross_entropy = (enum cross_entropy)scenario->memory.cross_entropy,
         .measured = scenario->memory.logits == LOGITS_HELD,
     };
-    struct layer_costs costs = {.scenario = scenario, .kernels = kernels};
+    struct layer_costs costs = {.scenario = scenario, .kernels = kernels, .list = exchanges};
     const struct layer *layers;
     size_t count, *begins = NULL, last = (size_t)plan_virtual_stages(&scenario->plan) - 1;
 
@@ -161,13 +161,16 @@ int stages_cost(struct arena *arena, const struct scenario *scenario, const stru
                 struct stage **stages, struct stage_times **times, struct error *err)
 {
     int count = plan_virtual_stages(&scenario->plan);
+    struct exchange_list *exchanges = ARENA_ARRAY(arena, struct exchange_list, 1);
 
     *stages = ARENA_ARRAY(arena, struct stage, count);
     *times = ARENA_ARRAY(arena, struct stage_times, count);
     if (scenario->model.stages.count)
         from_given(arena, &scenario->model, &scenario->plan, kernels->speed, *stages, *times);
-    else if (from_layers(arena, scenario, kernels, *stages, *times, err))
+    else if (from_layers(arena, scenario, kernels, exchanges, *stages, *times, err))
         return -1;
+    if (exchanges->count == EXCHANGE_GATHER)
+        exchange_gather(exchanges, 0);       /* given stages have no exchanges */
     for (int s = 0; s < count; s++) {
         if (stages_repeat(&scenario->plan, *stages, s)) {
             (*stages)[s] = (*stages)[s - 1];
@@ -175,7 +178,8 @@ int stages_cost(struct arena *arena, const struct scenario *scenario, const stru
             continue;
         }
         stage_update(scenario, kernels, &(*stages)[s], &(*times)[s]);
-        stage_exchange_matrices(scenario, &(*stages)[s]);
+        stage_exchange_matrices(scenario, exchanges, &(*stages)[s]);
+        (*stages)[s].exchanges = exchanges;
         (*stages)[s].states = stage_states(&(*stages)[s], scenario);
         (*stages)[s].compression = compression_memory(
             scenario, &(*stages)[s], scenario_replicas(scenario) * plan_holders(&scenario->plan, s));

@@ -5,41 +5,48 @@
 
 #include "scenario/scenario.h"
 
-/* Exchanges within a work, on top of its kernels. */
-enum exchange {
-    EXCHANGE_TENSOR,             /* an all-reduce of the tensor group; under sequence parallelism a reduce-scatter and
-                                    an all-gather */
-    EXCHANGE_OVERLAPPED,         /* in a backward, one for each column-parallel product: its input gradient is summed
-                                    during its product for weights; under sequence parallelism its input is gathered
-                                    during its product for inputs */
-    EXCHANGE_PIECES = EXCHANGE_OVERLAPPED + COLUMN_COUNT, /* in a forward, one for each column-parallel product: its
-                                    input is gathered during its pieces; the results of the row-parallel product
-                                    after it are scattered during that product's pieces */
-    EXCHANGE_ROWS = EXCHANGE_PIECES + COLUMN_COUNT,      /* EXCHANGE_TENSOR for rows that EXCHANGE_DISPATCH sent */
-    EXCHANGE_DISPATCH,           /* all-to-alls of tokens */
-    EXCHANGE_ATTENTION,          /* keys and values of the context group, for the forward of one layer's attention */
-    EXCHANGE_ATTENTION_BACKWARD, /* keys, values and their gradients, for its backward */
-    EXCHANGE_HEADS,              /* all-to-alls of heads for tokens: of queries, keys, values and attention's results in
-                                    a forward, of their gradients in a backward */
-    EXCHANGE_QKV,                /* the tensor group gathers queries, keys and values, or scatters their gradients */
-    EXCHANGE_MATRICES,           /* in an update, the tensor group gathers a matrix's momentum, or sums its products */
-    EXCHANGE_COUNT
+/* Which kernels hide an exchange within a work. */
+enum hidden_by {
+    HIDDEN_BY_NOTHING,
+    HIDDEN_BY_GRADIENTS,         /* of a column-parallel product, in its backward: its input's gradient is summed during the
+                                    product for weights, its input gathered during the product for inputs */
+    HIDDEN_BY_PIECES,            /* of a column-parallel product, in its forward: its input is gathered during its pieces; the
+                                    results of the row-parallel product behind it are scattered during that one's pieces */
+    HIDDEN_BY_STEPS,             /* of attention, block by block of keys and values */
+    HIDDEN_BY_WORK,              /* all kernels of the work */
+    HIDDEN_BY_OTHERS             /* those of shared experts or of another work (strategy.overlap_dispatch) */
 };
-
-/* The process group of each exchange, and the peers of its members. */
-extern const enum group_kind exchange_groups[EXCHANGE_COUNT];
-extern const enum peers exchange_peers[EXCHANGE_COUNT];
-
-/* The most kinds of layers whose kernels hide exchanges in times of their own: blocks have a window or not, and experts or
- * not. */
-enum { HIDINGS_MAX = 4 };
+/* An exchange within a work, on top of its kernels. */
+struct exchange {
+    enum sending what;           /* SENT_SUM: of results, or of an input's gradients; under sequence parallelism a
+                                    reduce-scatter and an all-gather. SENT_INPUT: an all-gather alone */
+    bool returns;                /* of keys and values: with their gradients, for a backward */
+    enum hidden_by by;
+    enum column_product column;  /* by gradients or pieces */
+    int hiding;                  /* by gradients, pieces or steps: by which kernels (stage_times.hidings) */
+    double bytes;                /* B; of keys and values those of this GPU */
+    double more;                 /* of rows, B that a dispatch brings to the GPU, its own included; of heads, B of keys and
+                                    values; by gradients, B of the input that is gathered for the product for weights */
+};
+/* The most of them, and of kinds of layers with kernels that hide exchanges. */
+enum { EXCHANGES_MAX = 64, HIDINGS_MAX = 8 };
+/* All that a model's layers exchange, in the order in which they first do; everything that counts exchanges has their order. */
+struct exchange_list {
+    struct exchange items[EXCHANGES_MAX];
+    int count;
+    const struct operator *hiding[HIDINGS_MAX];      /* of the layers whose kernels hide exchanges */
+    int nhidings;
+};
+/* The first of every list: the tensor group's gather of hidden states, of which each GPU has a share. */
+enum { EXCHANGE_GATHER };
+/* The process group of each thing that is sent, and the peers of its members. */
+extern const enum group_kind sending_groups[SENT_COUNT];
+extern const enum peers sending_peers[SENT_COUNT];
 
 /* How many exchanges and FLOP one kind of work on one stage has, for one micro-batch, on each GPU of the tensor group.
  * They do not depend on the GPU. */
 struct work_counts {
-    int exchanges[EXCHANGE_COUNT];   /* the number of each */
-    int hidden[HIDINGS_MAX][EXCHANGE_COUNT];     /* the same, by what hides them (stage_times.hidings) */
-    int hidden_gathers;      /* all-gathers that overlap with kernels; for bytes (EXCHANGE_OVERLAPPED has their time) */
+    int exchanges[EXCHANGES_MAX];    /* the number of each of stage.exchanges */
     double flop;             /* FLOP of matrix products and fused attention, as kernel_whole_flop counts them */
 };
 void work_counts_add(struct work_counts *sum, const struct work_counts *more);
@@ -77,7 +84,6 @@ struct slice {
     double frozen;           /* parameters that are not trained */
     double input, activation;    /* B of its input, and of all tensors that its backward needs */
     struct workspace workspace;
-    int hiding;              /* what hides its exchanges (stage_times.hidings) */
     bool block;              /* it is one of the model's blocks */
     bool recompute;          /* it may be recomputed; under recompute: full it is */
     /* Where a plan chooses selective recomputation by layer: B that the backward needs, and the part of the core of
@@ -98,9 +104,7 @@ struct stage {
     struct slice *slices;    /* in the order of the backward: the last layer first */
     size_t nslices;
     int layers;              /* of the model's blocks; 0 where stages are given */
-    double delivered;                /* B of the rows that a dispatch brings to the GPU, its own included */
-    double bytes[EXCHANGE_COUNT];    /* B of each exchange, in all layers that have it; for the context group B of this
-                                        GPU's keys and values */
+    const struct exchange_list *exchanges;   /* what work[].exchanges counts */
     double parameters;       /* trained elements on each GPU, before ZeRO divides them */
     struct by_class trained; /* `parameters` by class */
     double frozen, packed;   /* elements that are not trained (LoRA), and how many more they are (struct layer) */
@@ -148,8 +152,7 @@ struct hiding {
 struct stage_times {
     struct work_times work[WORK_KIND_COUNT];
     struct slice_times *slices;      /* of the layers, as in stage.slices */
-    struct hiding hidings[HIDINGS_MAX];  /* of layers that differ; the number of them: */
-    int nhidings;
+    struct hiding hidings[HIDINGS_MAX];  /* of exchange.hiding */
     struct work_times recomputed;    /* what the stage's plan recomputes in a backward; 0 without a plan */
     struct work_times update;        /* the optimizer's update */
     double averaging;        /* s to copy averaged weights, with local steps */

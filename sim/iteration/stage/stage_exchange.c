@@ -1,30 +1,25 @@
 #include "stage/stage_exchange.h"
-
-#include <math.h>
-#include <string.h>
+#include "stage/exchange_cost.h"
 
 #include "base/base.h"
 #include "hardware/gpu.h"
 #include "hardware/precision.h"
-#include "kernels/contention.h"
 #include "kernels/costs.h"
 #include "model/model.h"
 #include "scenario/scenario.h"
 #include "schedule/schedule.h"
 
-const enum group_kind exchange_groups[EXCHANGE_COUNT] = {      /* all others: GROUP_TENSOR */
-    [EXCHANGE_DISPATCH] = GROUP_EXPERT, [EXCHANGE_ATTENTION] = GROUP_CONTEXT,
-    [EXCHANGE_ATTENTION_BACKWARD] = GROUP_CONTEXT, [EXCHANGE_HEADS] = GROUP_CONTEXT,
+const enum group_kind sending_groups[SENT_COUNT] = {      /* all others: GROUP_TENSOR */
+    [SENT_ROWS] = GROUP_EXPERT, [SENT_KEYS] = GROUP_CONTEXT, [SENT_HEADS] = GROUP_CONTEXT,
 };
-const enum peers exchange_peers[EXCHANGE_COUNT] = {            /* all others: PEERS_TENSOR */
-    [EXCHANGE_DISPATCH] = PEERS_EXPERT, [EXCHANGE_ATTENTION] = PEERS_CONTEXT,
-    [EXCHANGE_ATTENTION_BACKWARD] = PEERS_CONTEXT, [EXCHANGE_HEADS] = PEERS_CONTEXT,
+const enum peers sending_peers[SENT_COUNT] = {            /* all others: PEERS_TENSOR */
+    [SENT_ROWS] = PEERS_EXPERT, [SENT_KEYS] = PEERS_CONTEXT, [SENT_HEADS] = PEERS_CONTEXT,
 };
 _Static_assert(GROUP_TENSOR == 0 && (int)PEERS_TENSOR == 0, "0 is the default of these lists");
 
 bool stage_divides_parameters(const struct scenario *scenario)
 {
-    return group_members(&scenario->groups.of[exchange_groups[EXCHANGE_DISPATCH]]) > 1;
+    return group_members(&scenario->groups.of[GROUP_EXPERT]) > 1;
 }
 
 struct by_class layer_trained(const struct scenario *scenario, const struct layer *layer)
@@ -36,12 +31,8 @@ struct by_class layer_trained(const struct scenario *scenario, const struct laye
 
 void work_counts_add(struct work_counts *sum, const struct work_counts *more)
 {
-    for (int i = 0; i < EXCHANGE_COUNT; i++)
+    for (int i = 0; i < EXCHANGES_MAX; i++)
         sum->exchanges[i] += more->exchanges[i];
-    for (int h = 0; h < HIDINGS_MAX; h++)
-        for (int i = 0; i < EXCHANGE_COUNT; i++)
-            sum->hidden[h][i] += more->hidden[h][i];
-    sum->hidden_gathers += more->hidden_gathers;
     sum->flop += more->flop;
 }
 
@@ -68,52 +59,120 @@ void work_cost_add(struct work_cost *sum, const struct work_cost *more)
     work_times_add(&sum->times, &more->times);
 }
 
-/* Whether GPUs of the context group attend to each other's keys and values, or exchange heads for tokens. */
-static bool exchanges_keys(const struct parallelism *spec, const struct layer *layer)
+static bool same_exchange(const struct exchange *a, const struct exchange *b)
 {
-    return spec->context > scenario_ulysses(spec) && layer_sends(layer, SENT_KEYS, false).bytes > 0;
+    return a->what == b->what && a->returns == b->returns && a->by == b->by && a->column == b->column &&
+           a->hiding == b->hiding && !(a->bytes < b->bytes || a->bytes > b->bytes) && !(a->more < b->more || a->more > b->more);
 }
 
-static bool exchanges_heads(const struct parallelism *spec, const struct layer *layer)
+int exchange_find(struct exchange_list *list, struct exchange exchange)
 {
-    return scenario_ulysses(spec) > 1 && layer_sends(layer, SENT_HEADS, false).bytes > 0;
+    int i = 0;
+
+    while (i < list->count && !same_exchange(&list->items[i], &exchange))
+        i++;
+    BUG_IF(i == EXCHANGES_MAX);
+    if (i == list->count)
+        list->items[list->count++] = exchange;
+    return i;
 }
 
-void exchanges_add_core(struct work_counts *counts, const struct parallelism *spec, const struct layer *layer)
+int exchange_gather(struct exchange_list *list, double bytes)
 {
-    counts->exchanges[EXCHANGE_ATTENTION] += exchanges_keys(spec, layer);
-    counts->exchanges[EXCHANGE_HEADS] += exchanges_heads(spec, layer);
+    return exchange_find(list, (struct exchange){.what = SENT_INPUT, .by = HIDDEN_BY_WORK, .bytes = bytes});
 }
 
-/* The exchange of each thing that is sent, but for keys and heads, which a context group alone exchanges. */
-static const enum exchange exchange_of[] = {
-    [SENT_SUM] = EXCHANGE_TENSOR, [SENT_INPUT] = EXCHANGE_TENSOR, [SENT_QKV] = EXCHANGE_QKV, [SENT_ROWS] = EXCHANGE_DISPATCH,
-    [SENT_ROW_SUMS] = EXCHANGE_ROWS, [SENT_KEYS] = EXCHANGE_ATTENTION, [SENT_HEADS] = EXCHANGE_HEADS,
-};
-_Static_assert(COUNT(exchange_of) == SENT_COUNT, "an exchange for everything that is sent");
-
-/* How often a layer exchanges in a phase. */
-static int times(const struct layer *layer, enum sending what, enum phase phase)
+int exchange_hiding(struct exchange_list *list, const struct layer *layer, bool find)
 {
-    struct sends sends = layer_sends(layer, what, false);
+    int i = 0;
 
-    return phase == PHASE_FORWARD ? sends.forward : phase == PHASE_BACKWARD_INPUT ? sends.backward : 0;
+    while (i < list->nhidings && list->hiding[i] != layer->operators)        /* layers of one block are copies of it */
+        i++;
+    if (i == list->nhidings && find)
+        return -1;
+    BUG_IF(i == HIDINGS_MAX);
+    if (i == list->nhidings)
+        list->hiding[list->nhidings++] = layer->operators;
+    return i;
 }
 
-void exchanges_add(struct work_cost *work, const struct parallelism *spec, const struct kernel_costs *costs,
-                   const struct layer *layer, enum phase phase)
+/* What an operator sends; of rows `more` B reach the GPU. A sum of an input's gradients is like a sum of results. */
+static int sent(const struct layer_costs *costs, enum sending what, double bytes, double more)
 {
-    for (enum sending what = 0; what < SENT_KEYS; what++)
-        work->counts.exchanges[exchange_of[what]] += times(layer, what, phase);
-    if (phase == PHASE_FORWARD)
-        exchanges_add_core(&work->counts, spec, layer);
-    if (phase == PHASE_BACKWARD_INPUT) {
-        work->counts.exchanges[EXCHANGE_ATTENTION_BACKWARD] = exchanges_keys(spec, layer);
-        work->counts.exchanges[EXCHANGE_HEADS] = exchanges_heads(spec, layer);
-    }
-    /* the host launches exchanges too */
-    for (int i = 0; costs->launch_blocking && !layer->timed && i < EXCHANGE_COUNT; i++)
-        work->times.seconds += work->counts.exchanges[i] * costs->host_launch;
+    bool rows = what == SENT_ROWS;
+
+    return exchange_find(costs->list, (struct exchange){
+        .what = what == SENT_INPUT ? SENT_SUM : what, .bytes = bytes, .more = rows ? more : 0,
+        .by = rows ? HIDDEN_BY_OTHERS : HIDDEN_BY_NOTHING,
+    });
+}
+
+/* Counts keys and values, of a forward or, with their gradients, of a backward. */
+static void count_keys(const struct layer_costs *costs, struct work_counts *counts, const struct layer *layer, bool returns)
+{
+    const struct parallelism *spec = &costs->scenario->parallelism;
+    bool steps = exchange_in_steps(spec);
+
+    counts->exchanges[exchange_find(costs->list, (struct exchange){
+        .what = SENT_KEYS, .returns = returns, .by = steps && spec->overlap_context ? HIDDEN_BY_STEPS : HIDDEN_BY_NOTHING,
+        .hiding = steps ? exchange_hiding(costs->list, layer, false) : 0, .bytes = layer_sends(layer, SENT_KEYS, false).bytes,
+    })]++;
+}
+
+/* Counts what the context group exchanges for attention: keys and values, or heads for tokens. */
+static void count_core(const struct layer_costs *costs, struct work_counts *counts, const struct layer *layer, bool returns)
+{
+    const struct parallelism *spec = &costs->scenario->parallelism;
+    double keys = layer_sends(layer, SENT_KEYS, false).bytes, heads = layer_sends(layer, SENT_HEADS, false).bytes;
+
+    if (spec->context > scenario_ulysses(spec) && keys > 0)
+        count_keys(costs, counts, layer, returns);
+    if (scenario_ulysses(spec) > 1 && heads > 0)
+        counts->exchanges[exchange_find(costs->list, (struct exchange){.what = SENT_HEADS, .bytes = heads, .more = keys})]++;
+}
+
+void exchanges_add_core(const struct layer_costs *costs, struct work_counts *counts, const struct layer *layer)
+{
+    count_core(costs, counts, layer, false);
+}
+
+/* Counts what the operators send in a phase, of those alone whose forward runs again (`again`); returns how much it is. */
+static int count_sent(const struct layer_costs *costs, struct work_counts *counts, const struct layer *layer, enum phase phase,
+                      bool again)
+{
+    int all = 0;
+
+    for (size_t i = 0; i < layer->noperators; i++)
+        for (enum sending what = 0; what < SENT_KEYS && (layer->operators[i].again || !again); what++) {
+            const struct sends *sends = &layer->operators[i].sends[what];
+            int times = phase == PHASE_FORWARD ? sends->forward : phase == PHASE_BACKWARD_INPUT ? sends->backward : 0;
+
+            if (times)
+                counts->exchanges[sent(costs, what, sends->bytes, layer->operators[i].delivered)] += times;
+            all += times;
+        }
+    return all;
+}
+
+void exchanges_add(const struct layer_costs *costs, struct work_cost *work, const struct layer *layer, enum phase phase)
+{
+    struct work_counts counts = {0};
+    int all = 0;
+
+    count_sent(costs, &counts, layer, phase, false);
+    if (phase != PHASE_BACKWARD_WEIGHT)
+        count_core(costs, &counts, layer, phase == PHASE_BACKWARD_INPUT);
+    work_counts_add(&work->counts, &counts);
+    for (int i = 0; i < costs->list->count; i++)
+        all += counts.exchanges[i];
+    if (costs->kernels->launch_blocking && !layer->timed)        /* the host launches exchanges too */
+        work->times.seconds += all * costs->kernels->host_launch;
+    /* A column-parallel product saved its shard of the input only, and its weight gradient needs the whole input
+     * (Korthikanti et al. 2022, section 4.2.2): an all-gather overlaps with the backward for the input. */
+    for (size_t i = 0; i < layer->noperators && phase == PHASE_BACKWARD_WEIGHT; i++)
+        if (costs->scenario->parallelism.sequence_parallel && layer->operators[i].gathers)
+            work->counts.exchanges[exchange_gather(costs->list, layer->operators[i].sends[SENT_INPUT].bytes)] +=
+                layer->operators[i].gathers;
 }
 
 /* Under recompute: operators. Under sequence parallelism the inputs of both halves of a block are gathered again, and
@@ -121,30 +180,34 @@ void exchanges_add(struct work_cost *work, const struct parallelism *spec, const
  * block's end does not. */
 static int operators_sums(const struct parallelism *spec, const struct layer *layer)
 {
-    int sums = times(layer, SENT_SUM, PHASE_FORWARD);
+    int sums = layer_sends(layer, SENT_SUM, false).forward;
 
     return sums == 0 ? 0 : spec->sequence_parallel ? sums / 2 : sums - layer_has_tail(layer);
 }
 
-void exchanges_add_recomputed(struct work_cost *work, const struct parallelism *spec, const struct kernel_costs *costs,
-                              const struct layer *layer, bool operators)
+void exchanges_add_recomputed(const struct layer_costs *costs, struct work_cost *work, const struct layer *layer,
+                              bool operators)
 {
-    int sums = operators ? operators_sums(spec, layer) : layer_sends(layer, SENT_SUM, true).forward, pieces = 0, others = 0;
+    const struct parallelism *spec = &costs->scenario->parallelism;
+    struct sends sums = layer_sends(layer, SENT_SUM, !operators);
+    int all = operators ? operators_sums(spec, layer) : 0;
 
     if (!operators) {
-        int dispatches = layer_sends(layer, SENT_ROWS, true).forward, rows = layer_sends(layer, SENT_ROW_SUMS, true).forward;
-
-        others = dispatches + rows;
-        pieces = spec->overlap_products && layer_behind(layer, COLUMN_MLP) ? sums : 0;
-        work->counts.exchanges[EXCHANGE_PIECES + COLUMN_MLP] += pieces;
-        work->counts.exchanges[EXCHANGE_DISPATCH] += dispatches;
-        work->counts.exchanges[EXCHANGE_ROWS] += rows;
+        all = count_sent(costs, &work->counts, layer, PHASE_FORWARD, true);
         if (layer_sends(layer, SENT_KEYS, true).forward)
-            exchanges_add_core(&work->counts, spec, layer);
+            count_core(costs, &work->counts, layer, false);
+        if (spec->overlap_products && sums.forward && layer_behind(layer, COLUMN_MLP)) {
+            work->counts.exchanges[sent(costs, SENT_SUM, sums.bytes, 0)] -= sums.forward;
+            work->counts.exchanges[exchange_find(costs->list, (struct exchange){
+                .what = SENT_SUM, .by = HIDDEN_BY_PIECES, .column = COLUMN_MLP, .hiding = exchange_hiding(costs->list, layer, false),
+                .bytes = sums.bytes,
+            })] += sums.forward;
+        }
+    } else if (all) {
+        work->counts.exchanges[sent(costs, SENT_SUM, sums.bytes, 0)] += all;
     }
-    work->counts.exchanges[EXCHANGE_TENSOR] += sums - pieces;
-    if (costs->launch_blocking)
-        work->times.seconds += (sums + others) * costs->host_launch;
+    if (costs->kernels->launch_blocking)
+        work->times.seconds += all * costs->kernels->host_launch;
 }
 
 /* Seconds of a layer's product in a phase. */
@@ -179,97 +242,53 @@ static struct pieces product_pieces(const struct kernel_costs *costs, const stru
     return pieces;
 }
 
-void exchanges_cut(struct work_counts *forward, struct stage_columns *columns, const struct parallelism *spec,
-                   const struct kernel_costs *costs, const struct layer *layer)
+/* Of the sums of a column-parallel product, or of the row-parallel one behind it, one is hidden in that way; the gather of
+ * an input that is hidden with it is `gather` B, or none. */
+static void hide(const struct layer_costs *costs, struct work_counts *counts, const struct layer *layer, double bytes,
+                 enum hidden_by by, enum column_product column, double gather)
 {
+    counts->exchanges[sent(costs, SENT_SUM, bytes, 0)]--;
+    counts->exchanges[exchange_find(costs->list, (struct exchange){
+        .what = SENT_SUM, .by = by, .column = column, .hiding = exchange_hiding(costs->list, layer, false), .bytes = bytes,
+        .more = gather,
+    })]++;
+}
+
+void exchanges_cut(const struct layer_costs *costs, struct layer_cost *cost, const struct layer *layer)
+{
+    const struct parallelism *spec = &costs->scenario->parallelism;
     int n = spec->tensor;
 
-    for (int c = 0; spec->overlap_products && c < COLUMN_COUNT; c++) {
-        enum product_id column = layer_column(layer, (enum column_product)c);
-        enum product_id behind = layer_behind(layer, (enum column_product)c);
+    for (enum column_product c = 0; spec->overlap_products && c < COLUMN_COUNT; c++) {
+        const struct operator *column = layer_column(layer, c), *behind = layer_behind(layer, c);
+        struct stage_columns *columns = &cost->hiding.columns[c];
 
         if (!behind)
             continue;
-        forward->exchanges[EXCHANGE_TENSOR]--;
-        forward->exchanges[EXCHANGE_PIECES + c]++;
-        columns[c].gathering = product_pieces(costs, layer, column, PHASE_FORWARD, n);
-        columns[c].scattering =
-            product_pieces(costs, layer, behind, PHASE_FORWARD, SCATTER_PIECES);
-        columns[c].returning = product_pieces(costs, layer, behind, PHASE_BACKWARD_INPUT, n);
+        hide(costs, &cost->forward.counts, layer, behind->sends[SENT_SUM].bytes, HIDDEN_BY_PIECES, c, 0);
+        columns->gathering = product_pieces(costs->kernels, layer, column->product, PHASE_FORWARD, n);
+        columns->scattering = product_pieces(costs->kernels, layer, behind->product, PHASE_FORWARD, SCATTER_PIECES);
+        columns->returning = product_pieces(costs->kernels, layer, behind->product, PHASE_BACKWARD_INPUT, n);
     }
 }
 
-void exchanges_overlap(struct work_counts *backward, struct stage_columns *columns, const struct parallelism *spec,
-                       const struct kernel_costs *costs, const struct layer *layer)
+void exchanges_overlap(const struct layer_costs *costs, struct layer_cost *cost, const struct layer *layer)
 {
-    for (int c = 0; spec->overlap_tensor && c < COLUMN_COUNT; c++) {
-        enum product_id column = layer_column(layer, (enum column_product)c);
+    struct work_counts *counts = &cost->backward.counts;
+
+    for (enum column_product c = 0; costs->scenario->parallelism.overlap_tensor && c < COLUMN_COUNT; c++) {
+        const struct operator *column = layer_column(layer, c);
+        double bytes = column ? column->sends[SENT_INPUT].bytes : 0;
+        int *gathers = column ? &counts->exchanges[exchange_gather(costs->list, bytes)] : NULL;
+        bool gathered = column && *gathers > 0;
 
         if (!column)
             continue;
-        backward->exchanges[EXCHANGE_TENSOR]--;
-        backward->exchanges[EXCHANGE_OVERLAPPED + c]++;
-        for (int phase = PHASE_BACKWARD_INPUT; phase <= PHASE_BACKWARD_WEIGHT; phase++) {
-            double *seconds = phase == PHASE_BACKWARD_INPUT ? &columns[c].input : &columns[c].weight;
-
-            *seconds = product_seconds(costs, layer, column, (enum phase)phase);
-        }
+        *gathers -= gathered;
+        hide(costs, counts, layer, bytes, HIDDEN_BY_GRADIENTS, c, gathered ? bytes : 0);
+        cost->hiding.columns[c].input = product_seconds(costs->kernels, layer, column->product, PHASE_BACKWARD_INPUT);
+        cost->hiding.columns[c].weight = product_seconds(costs->kernels, layer, column->product, PHASE_BACKWARD_WEIGHT);
     }
-}
-
-static void add_size(double *bytes, double own)
-{
-    BUG_IF(*bytes > 0 && own > 0 && (*bytes < own || *bytes > own));
-    *bytes = fmax(*bytes, own);
-}
-
-void exchange_sizes_add(struct stage *stage, const struct layer *layer)
-{
-    add_size(&stage->bytes[EXCHANGE_TENSOR], layer->all_reduce_bytes);
-    for (enum sending what = SENT_QKV; what < SENT_COUNT; what++)
-        add_size(&stage->bytes[exchange_of[what]], layer_sends(layer, what, false).bytes);
-    add_size(&stage->bytes[EXCHANGE_ATTENTION_BACKWARD], layer_sends(layer, SENT_KEYS, false).bytes);
-    add_size(&stage->delivered, layer_delivered(layer));
-}
-
-struct work_counts counts_hidden(struct work_counts counts, int hiding)
-{
-    memcpy(counts.hidden[hiding], counts.exchanges, sizeof counts.exchanges);
-    return counts;
-}
-
-/* Whether two layers' times of one kind are equal, or one of them has none: all its `n` times are 0. */
-static bool agree(const double *a, const double *b, size_t n)
-{
-    bool equal = true, none[2] = {true, true};
-
-    for (size_t i = 0; i < n; i++) {
-        equal &= !(a[i] < b[i] || a[i] > b[i]);
-        none[0] &= !(a[i] > 0);
-        none[1] &= !(b[i] > 0);
-    }
-    return equal || none[0] || none[1];
-}
-
-int hiding_add(struct stage_times *times, const struct hiding *own)
-{
-    enum { COLUMN_TIMES = sizeof(struct stage_columns) / sizeof(double) };
-    int h = 0;
-
-    for (bool fits = false; h < times->nhidings; h++) {
-        fits = agree(times->hidings[h].attention, own->attention, COUNT(own->attention));
-        for (int c = 0; c < COLUMN_COUNT; c++)
-            fits &= agree(&times->hidings[h].columns[c].input, &own->columns[c].input, COLUMN_TIMES);
-        if (fits)
-            break;
-    }
-    BUG_IF(h == HIDINGS_MAX);
-    if (h == times->nhidings)
-        times->nhidings++;
-    for (size_t i = 0; i < sizeof *own / sizeof(double); i++)
-        if (((const double *)own)[i] > 0)
-            ((double *)&times->hidings[h])[i] = ((const double *)own)[i];
-    return h;
 }
 
 static void add_traffic(struct stage_times *times, struct slice_times *slice, enum work_kind kind, struct cost cost)
@@ -299,79 +318,6 @@ void assembly_add(struct stage_times *times, const struct stage *stages, const s
         add_traffic(&times[s], &times[s].slices[0], BACKWARD, both);
         add_traffic(&times[s], &times[s].slices[0], BACKWARD_INPUT, both);
     }
-}
-
-double gather_in_pieces(double gather, const struct pieces *product, int n)
-{
-    return fmax(0, product->piece + (n - 1) * fmax(product->piece, gather / (n - 1)) - product->whole);
-}
-
-double scatter_in_pieces(double scatter, const struct pieces *product, double share)
-{
-    double one = scatter / SCATTER_PIECES;
-
-    return fmax(0, SCATTER_PIECES * product->piece +
-                   (SCATTER_PIECES - 1) * contention_exposed(one, product->piece, share) + one - product->whole);
-}
-
-double column_overlapped(const struct column_exchange *exchange, const struct stage_columns *columns)
-{
-    double returning = columns->returning.whole > 0 ?
-                       gather_in_pieces(exchange->gather, &columns->returning, exchange->n) : exchange->gather;
-
-    return returning + contention_exposed(exchange->gather, columns->input, exchange->share) +
-           contention_exposed(exchange->scatter, columns->weight, exchange->share);
-}
-
-double column_pieces(const struct column_exchange *exchange, const struct stage_columns *columns)
-{
-    return gather_in_pieces(exchange->gather, &columns->gathering, exchange->n) +
-           scatter_in_pieces(exchange->scatter, &columns->scattering, exchange->share);
-}
-
-enum group_kind context_ring(const struct parallelism *spec)
-{
-    return spec->context_attention == CONTEXT_HYBRID ? GROUP_RING : GROUP_CONTEXT;
-}
-
-double context_next_bytes(const struct scenario *scenario, double bytes)
-{
-    double gradients = bytes * sizeof(float) / dtype_bytes(precision_dtype(&scenario->memory.precision));
-
-    return scenario->parallelism.context_blocks ? gradients : 2 * bytes;
-}
-
-struct context_steps context_steps_of(const struct scenario *scenario, const struct hiding *hiding)
-{
-    const struct parallelism *spec = &scenario->parallelism;
-    int n = scenario->groups.of[context_ring(spec)].size;
-
-    return (struct context_steps){
-        .n = n, .gathered = spec->context_attention == CONTEXT_ALL_GATHER, .apart = spec->context_blocks,
-        .waits = !spec->overlap_context, .forward = hiding->attention[0] / n, .backward = hiding->attention[1] / n,
-    };
-}
-
-static double step_exposed(const struct context_steps *steps, double exchange, double kernels)
-{
-    return steps->waits ? exchange : fmax(0, exchange - kernels);
-}
-
-double steps_forward(const struct context_steps *steps)
-{
-    return (steps->gathered ? 1 : steps->n - 1) * step_exposed(steps, steps->pass, steps->forward);
-}
-
-double steps_backward(const struct context_steps *steps)
-{
-    double pass = steps->pass, next = steps->next, kernels = steps->backward;
-
-    if (steps->gathered)
-        return step_exposed(steps, pass, kernels) + (steps->n - 1) * step_exposed(steps, next, kernels) + next;
-    if (steps->apart)
-        return step_exposed(steps, pass, kernels) + (steps->n - 2) * step_exposed(steps, pass + next, kernels) +
-               step_exposed(steps, next, kernels) + next;
-    return 2 * step_exposed(steps, pass, kernels) + (steps->n - 2) * step_exposed(steps, next, kernels);
 }
 
 double boundary_whole(const struct scenario *scenario, const struct stage *stages, int stage)

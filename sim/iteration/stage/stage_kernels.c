@@ -1,4 +1,5 @@
 #include "stage/stage_kernels.h"
+#include "stage/stage_exchange.h"
 
 #include <math.h>
 
@@ -254,23 +255,24 @@ static struct matrices matrices_updated(const struct scenario *scenario, const s
     return owned.slowest;
 }
 
-void stage_exchange_matrices(const struct scenario *scenario, struct stage *stage)
+void stage_exchange_matrices(const struct scenario *scenario, struct exchange_list *list, struct stage *stage)
 {
-    struct orthogonal_exchanges sum = {0};
-
     for (enum parameter_class class = 0; orthogonalizes(scenario) && class < PARAMETER_CLASS_COUNT; class++) {
         struct matrices matrices = matrices_updated(scenario, stage, class);
 
         for (size_t i = 0; i < matrices.count; i++) {
             struct orthogonalization how = orthogonalization_of(scenario, &matrices.items[i]);
-            struct orthogonal_exchanges own = newton_schulz_exchanges(&matrices.items[i], &how);
+            struct matrix one = matrices.items[i];
+            struct orthogonal_exchanges own;
 
-            sum.count += own.count;
-            sum.bytes += own.bytes;
+            one.count = 1;
+            own = newton_schulz_exchanges(&one, &how);
+            if (own.count > 0)
+                stage->work[UPDATE].exchanges[exchange_find(list, (struct exchange){
+                    .what = SENT_MATRIX, .bytes = own.bytes / own.count,
+                })] += (int)(own.count * matrices.items[i].count);
         }
     }
-    stage->work[UPDATE].exchanges[EXCHANGE_MATRICES] = (int)sum.count;
-    stage->bytes[EXCHANGE_MATRICES] = sum.count > 0 ? sum.bytes / sum.count : 0;
 }
 
 /* Adds Muon's kernels for matrices of one class. The host's launches are left out, as in any update: costs.host_launch

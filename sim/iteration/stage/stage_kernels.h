@@ -28,7 +28,7 @@ void stage_update(const struct scenario *scenario, const struct kernel_costs *co
 /* The matrices of the stage's blocks that Muon updates, of a class of parameters; none under other optimizers. */
 void stage_matrices(const struct scenario *scenario, const struct stage *stage, enum parameter_class class,
                     struct matrices *matrices);
-/* Counts what the tensor group exchanges for them in an update, on the replica that owns most, and its bytes. */
-void stage_exchange_matrices(const struct scenario *scenario, struct stage *stage);
+/* Counts what the tensor group exchanges for them in an update, on the replica that owns most. */
+void stage_exchange_matrices(const struct scenario *scenario, struct exchange_list *list, struct stage *stage);
 
 #endif

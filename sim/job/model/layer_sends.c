@@ -24,24 +24,6 @@ struct sends layer_sends(const struct layer *layer, enum sending what, bool agai
     return sum;
 }
 
-double layer_delivered(const struct layer *layer)
-{
-    double bytes = 0;
-
-    for (size_t i = 0; i < layer->noperators; i++)
-        bytes += layer->operators[i].delivered;
-    return bytes;
-}
-
-int layer_gathers(const struct layer *layer)
-{
-    int gathers = 0;
-
-    for (size_t i = 0; i < layer->noperators; i++)
-        gathers += layer->operators[i].gathers;
-    return gathers;
-}
-
 static bool in_column(const struct operator *op, enum column_product column)
 {
     static const enum half halves[] = {
@@ -50,24 +32,24 @@ static bool in_column(const struct operator *op, enum column_product column)
     return op->half == halves[column];
 }
 
-enum product_id layer_column(const struct layer *layer, enum column_product column)
+const struct operator *layer_column(const struct layer *layer, enum column_product column)
 {
-    enum product_id product = PRODUCT_NONE;
+    const struct operator *product = NULL;
 
     for (size_t i = 0; i < layer->noperators; i++) {
         const struct operator *op = &layer->operators[i];
 
         if (in_column(op, column) && op->sends[SENT_INPUT].backward && op->product)
-            product = op->product;
+            product = op;
     }
     return product;
 }
 
-enum product_id layer_behind(const struct layer *layer, enum column_product column)
+const struct operator *layer_behind(const struct layer *layer, enum column_product column)
 {
     size_t i = 0;
 
     while (i < layer->noperators && !(in_column(&layer->operators[i], column) && layer->operators[i].pieces))
         i++;
-    return i < layer->noperators && layer_column(layer, column) ? layer->operators[i].product : PRODUCT_NONE;
+    return i < layer->noperators && layer_column(layer, column) && layer->operators[i].product ? &layer->operators[i] : NULL;
 }

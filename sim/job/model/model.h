@@ -184,6 +184,7 @@ enum sending {
     SENT_ROW_SUMS,               /* rows of the experts in the whole tensor group, and the sums of their results */
     SENT_KEYS,                   /* keys and values of the context group */
     SENT_HEADS,                  /* all tokens of a share of heads */
+    SENT_MATRIX,                 /* of no layer: what an update of a matrix needs of it (newton_schulz.h) */
     SENT_COUNT
 };
 struct sends { int forward, backward; double bytes; };   /* how often, and B of each */
@@ -261,14 +262,10 @@ struct layer {
 /* What a layer exchanges of a kind, in all its operators; or in those whose forward runs again in the backward (`again`):
  * under sequence parallelism each SENT_SUM is a reduce-scatter and an all-gather of the same bytes. */
 struct sends layer_sends(const struct layer *layer, enum sending what, bool again);
-/* Under sequence parallelism: gathers in the backward of the inputs of products split by columns whose weights are trained. */
-int layer_gathers(const struct layer *layer);
-/* B of the rows that a dispatch brings to the GPU, its own included. */
-double layer_delivered(const struct layer *layer);
 /* The product split by columns whose input's gradient the tensor group sums in the backward, and which may overlap with its
- * weight gradient; and the following product split by rows whose result the forward sums in pieces. NONE: none. */
-enum product_id layer_column(const struct layer *layer, enum column_product column);
-enum product_id layer_behind(const struct layer *layer, enum column_product column);
+ * weight gradient; and the following product split by rows whose result the forward sums in pieces. NULL: none. */
+const struct operator *layer_column(const struct layer *layer, enum column_product column);
+const struct operator *layer_behind(const struct layer *layer, enum column_product column);
 
 /* The layers in order. The array and all data it points to live in the arena. A tensor degree that does not
  * divide the heads, the columns of the MLP or, with sequence parallelism, a sample's tokens is EXIT_INFEASIBLE at

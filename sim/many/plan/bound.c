@@ -12,32 +12,18 @@
 #include "scenario/process_group.h"
 #include "scenario/scenario.h"
 #include "schedule/schedule.h"
-#include "stage/stage_exchange.h"
+#include "stage/exchange_cost.h"
 #include "steady/lockstep.h"
 #include "workload/row_counts.h"
 #include "workload/workload.h"
-
-/* Exchanges within works that no kernel hides. Other exchanges are partly hidden by kernels, and some take no time
- * here. */
-static bool is_plain(int exchange)
-{
-    return exchange == EXCHANGE_TENSOR || exchange == EXCHANGE_ROWS || exchange == EXCHANGE_QKV;
-}
-
-/* The tensor group of a rank in the first replica, and what its exchanges cost. */
-struct tensor_group {
-    int *gpus;
-    const struct stage *of;          /* whose bytes these are; NULL: nothing is known yet */
-    struct exchange_cost costs[MEASURED_COUNT];
-};
 
 /* What is looked at, and what is found. */
 struct bounding {
     const struct workload *workload;
     struct measure *measure;
     struct parameter_bytes bytes;
-    struct tensor_group group;       /* the last one that was measured */
-    struct { const struct stage *of; int rank; struct exchange_cost cost; } dispatch;     /* the same, of an expert group */
+    struct { struct measured_move *items; size_t count, capacity; } moves;   /* so far */
+    struct arena *arena;             /* of their GPUs */
     struct dispatching_times beside; /* the longest of any work: what hides dispatches */
     bool overlaps;                   /* a forward may run beside a backward */
     struct { int place; double byte; } sums;     /* the last byte_seconds, of a group whose first GPU has this place */
@@ -47,6 +33,9 @@ struct bounding {
     int *members, *stages;           /* scratch: the GPUs of a group; the virtual stages of a rank, by chunk */
     bool *marked;                    /* the same, by node */
 };
+
+/* A move that was measured: of a group in one node, for all in the same places; else for that rank. */
+struct measured_move { struct move move; int rank, *gpus; bool inside; struct exchange_cost cost; };
 
 /* Whether two groups, each in one node, have the same places there. */
 static bool same_places(const struct cluster *cluster, const int *a, const int *b, int n)
@@ -59,53 +48,6 @@ static bool same_places(const struct cluster *cluster, const int *a, const int *
         if (cluster_place_of(cluster, a[i]) != cluster_place_of(cluster, b[i]))
             return false;
     return true;
-}
-
-static bool same_bytes(const struct stage *a, const struct stage *b)
-{
-    for (int i = 0; i < EXCHANGE_COUNT; i++)
-        if (is_plain(i) && (a->bytes[i] < b->bytes[i] || a->bytes[i] > b->bytes[i]))
-            return false;
-    return true;
-}
-
-/* Measures the exchanges of the rank's tensor group; they cost nothing where they cannot be measured. NULL: it is on several
- * nodes, whose links others use too. */
-static const struct tensor_group *tensor_group(struct bounding *bounding, int rank, const struct stage *stage)
-{
-    const struct scenario *scenario = bounding->workload->scenario;
-    struct tensor_group *group = &bounding->group;
-    int n = scenario->parallelism.tensor;
-    struct error ignored = {0};
-    struct exchanges exchanges = {
-        .workload = bounding->workload, .scenario = scenario, .measure = bounding->measure, .err = &ignored,
-    };
-
-    group_gpus(scenario, &scenario->groups.of[GROUP_TENSOR], 0, 0, rank, bounding->members);
-    if (!cluster_within_node(&scenario->cluster, bounding->members, n))
-        return NULL;
-    if (group->of && same_places(&scenario->cluster, bounding->members, group->gpus, n) && same_bytes(stage, group->of))
-        return group;
-    memcpy(group->gpus, bounding->members, (size_t)n * sizeof *group->gpus);
-    memset(group->costs, 0, sizeof group->costs);
-    group->of = stage;
-    if (tensor_costs(&exchanges, rank, stage, bounding->members, group->costs))
-        memset(group->costs, 0, sizeof group->costs);
-    error_release(&ignored);
-    return group;
-}
-
-/* What the tensor group's exchanges add to works on such GPUs. */
-static void expose_tensor(const struct bounding *bounding, const struct tensor_group *group,
-                          const struct hiding *hiding, double *exposed)
-{
-    const struct parallelism *spec = &bounding->workload->scenario->parallelism;
-    struct exchange_cost costs[MEASURED_COUNT];
-
-    memcpy(costs, group->costs, sizeof costs);
-    column_costs(spec, hiding, spec->tensor, costs);
-    for (int i = 0; i < EXCHANGE_COUNT; i++)
-        exposed[i] = costs[i].seconds;
 }
 
 /* s of a byte that passes from one node to the next one, at least; 0: the rank's group is in one node. */
@@ -126,71 +68,61 @@ static double hop_byte(struct bounding *bounding, const struct process_group *gr
     return fastest > 0 ? 1 / fastest : 0;
 }
 
-/* What the exchanges of keys and values add to works, of a ring through several nodes: all its blocks pass from node to
- * node. */
-static void expose_context(struct bounding *bounding, int rank, const struct stage *stage,
-                           const struct hiding *hiding, double *exposed)
-{
-    const struct scenario *scenario = bounding->workload->scenario;
-    const struct parallelism *spec = &scenario->parallelism;
-    const struct process_group *ring = &scenario->groups.of[context_ring(spec)];
-    bool passes = spec->context_attention != CONTEXT_ALL_GATHER && scenario_ulysses(spec) < spec->context;
-    double byte = passes && ring->size > 1 ? hop_byte(bounding, ring, rank) : 0;
-    double bytes = stage->bytes[EXCHANGE_ATTENTION];
-    struct context_steps steps = context_steps_of(scenario, hiding);
+struct bounded { struct pricing pricing; struct bounding *bounding; };
 
-    steps.pass = byte * bytes;
-    steps.next = byte * context_next_bytes(scenario, bytes);
-    if (byte > 0) {
-        exposed[EXCHANGE_ATTENTION] = steps_forward(&steps);
-        exposed[EXCHANGE_ATTENTION_BACKWARD] = steps_backward(&steps);
-    }
-}
-
-/* Measures what a dispatch of the rank costs; nothing where it cannot be measured. */
-static const struct exchange_cost *dispatch_of(struct bounding *bounding, int rank, const struct stage *stage)
+/* What the move takes at least: measured in a group in one node, whose links no other group uses, and of dispatches beside
+ * their siblings; of a ring through several nodes its blocks pass from node to node. Other moves, and those that cannot be
+ * measured, take no time. */
+static struct exchange_cost price_bounded(const struct pricing *pricing, const struct move *move)
 {
-    const struct scenario *scenario = bounding->workload->scenario;
-    struct exchange_cost costs[MEASURED_COUNT] = {{0}};
+    struct bounding *bounding = ((const struct bounded *)pricing)->bounding;
+    const struct cluster *cluster = &pricing->scenario->cluster;
+    const struct process_group *group = &pricing->scenario->groups.of[move->kind];
+    int n = group_members(group), *gpus = bounding->members;
+    struct measured_move own = {.move = *move, .rank = pricing->rank};
+    struct exchanges exchanges;
     struct error ignored = {0};
-    struct exchanges exchanges = {
-        .workload = bounding->workload, .scenario = scenario, .measure = bounding->measure, .err = &ignored, .alike.flows = 1,
-    };
-    const struct stage *of = bounding->dispatch.of;
 
-    if (of && bounding->dispatch.rank == rank && !memcmp(&of->delivered, &stage->delivered, sizeof of->delivered) &&
-        !memcmp(&of->bytes[EXCHANGE_DISPATCH], &stage->bytes[EXCHANGE_DISPATCH], sizeof *of->bytes))
-        return &bounding->dispatch.cost;
-    if (dispatch_costs(&exchanges, rank, stage, bounding->members, bounding->marked, costs))
-        memset(costs, 0, sizeof costs);
+    if (n <= 1 || !bounding->measure)
+        return own.cost;
+    group_gpus(pricing->scenario, group, 0, 0, pricing->rank, gpus);
+    own.inside = cluster_within_node(cluster, gpus, n);
+    if (!own.inside && move->kind != GROUP_EXPERT)
+        return (struct exchange_cost){.seconds = move->step && bounding->measure->engine != ENGINE_IDEAL ? hop_byte(bounding, group, pricing->rank) * move->bytes / n : 0};
+    for (size_t i = 0; i < bounding->moves.count; i++) {
+        const struct measured_move *known = &bounding->moves.items[i];
+
+        if (same_move(&known->move, move) && known->inside == own.inside &&
+            (own.inside ? same_places(cluster, known->gpus, gpus, n) : known->rank == own.rank))
+            return known->cost;
+    }
+    own.gpus = ARENA_ARRAY(bounding->arena, int, n);
+    memcpy(own.gpus, gpus, (size_t)n * sizeof *gpus);
+    exchanges = (struct exchanges){
+        .workload = bounding->workload, .scenario = pricing->scenario, .measure = bounding->measure, .err = &ignored,
+        .alike.flows = 1,
+    };
+    if (move_measure(&exchanges, pricing->rank, move, gpus, bounding->marked, &own.cost))
+        own.cost = (struct exchange_cost){0};
     error_release(&ignored);
-    bounding->dispatch.of = stage;
-    bounding->dispatch.rank = rank;
-    bounding->dispatch.cost = costs[EXCHANGE_DISPATCH];
-    return &bounding->dispatch.cost;
+    *GROW(&bounding->moves) = own;
+    return own.cost;
 }
 
-/* s that dispatches add to a work, at least. Where works overlap in phases, any work may be the other one (lower_compute.c,
- * hidden_in_phases). Beside other works that overlap they take multiprocessors at least. */
-static double dispatch_seconds(struct bounding *bounding, int rank, const struct stage *stage, const struct work_times *times,
-                               enum work_kind kind)
+/* s that dispatches add to a work, at least, of `all` s. Where works overlap in phases, any work may be the other one
+ * (lower_compute.c, hidden_in_phases). Beside other works that overlap they take multiprocessors at least. */
+static double dispatch_seconds(const struct bounding *bounding, const struct work_times *times, double all, double share)
 {
     int overlap = bounding->workload->scenario->parallelism.overlap_dispatch;
-    const struct exchange_cost *cost;
     const struct dispatching_times *beside = &bounding->beside;
-    double all;
 
-    if (!bounding->measure || !stage->work[kind].exchanges[EXCHANGE_DISPATCH] || stage->bytes[EXCHANGE_DISPATCH] == 0)
-        return 0;
-    cost = dispatch_of(bounding, rank, stage);
-    all = stage->work[kind].exchanges[EXCHANGE_DISPATCH] * cost->seconds;
     if (overlap != OVERLAP_DISPATCH_NONE && plan_slices(&bounding->workload->plan) > 1)
-        return cost->share * all;
+        return share * all;
     if (overlap == OVERLAP_DISPATCH_MICRO_BATCHES)
-        return contention_exposed(all / 2, beside->before, cost->share) + contention_exposed(all / 2, beside->others, cost->share);
+        return contention_exposed(all / 2, beside->before, share) + contention_exposed(all / 2, beside->others, share);
     if (bounding->overlaps)
-        return cost->share * all;
-    return overlap == OVERLAP_DISPATCH_SHARED ? contention_exposed(all, times->dispatching.shared, cost->share) : all;
+        return share * all;
+    return overlap == OVERLAP_DISPATCH_SHARED ? contention_exposed(all, times->dispatching.shared, share) : all;
 }
 
 /* s of each kind of work of a virtual stage on a rank: of the first slice of a micro-batch, or of the mean of all slices.
@@ -199,32 +131,46 @@ static double dispatch_seconds(struct bounding *bounding, int rank, const struct
 static void stage_seconds(struct bounding *bounding, int rank, int virtual_stage, bool first,
                           double seconds[WORK_KIND_COUNT])
 {
+    const struct scenario *scenario = bounding->workload->scenario;
     const struct gpu_class *class = workload_class(bounding->workload, 0, rank);
     struct token_slice of = first ? class_slice(&bounding->workload->plan, class, 0)
                                   : (struct token_slice){class->stages, class->times};
     const struct stage *stage = &of.stages[virtual_stage];
     const struct stage_times *times = &of.times[virtual_stage];
-    bool exchanges = bounding->measure && bounding->measure->engine != ENGINE_IDEAL;
-    const struct tensor_group *group = bounding->measure && bounding->workload->scenario->parallelism.tensor > 1 ?
-                                       tensor_group(bounding, rank, stage) : NULL;
-    double exposed[HIDINGS_MAX][EXCHANGE_COUNT] = {{0}};
+    struct bounded bounded = {
+        {scenario, rank, scenario->cluster.ideal ? NULL : cluster_sheet(&scenario->cluster, scenario_gpu(scenario, 0, 0, rank)),
+         price_bounded}, bounding};
+    struct exchange_cost costs[EXCHANGES_MAX] = {{0}};
 
-    for (int h = 0; h < times->nhidings; h++) {
-        if (group)
-            expose_tensor(bounding, group, &times->hidings[h], exposed[h]);
-        if (exchanges && bounding->workload->scenario->parallelism.context > 1)
-            expose_context(bounding, rank, stage, &times->hidings[h], exposed[h]);
-    }
+    for (int i = 0; bounding->measure && i < stage->exchanges->count; i++)
+        if (stage_exchanges(stage, i))
+            costs[i] = exchange_cost(&bounded.pricing, &stage->exchanges->items[i], times->hidings);
     for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
         const struct work_counts *counts = &stage->work[kind];
-        double others = 0;
+        double hidden = exchange_gathers_exposed(stage, counts, &times->work[kind], costs), dispatches = 0, share = 0;
 
         seconds[kind] = times->work[kind].seconds;
-        for (int h = 0; h < times->nhidings; h++)
-            for (int i = 0; i < EXCHANGE_COUNT; i++)
-                *(is_plain(i) ? &seconds[kind] : &others) += counts->hidden[h][i] * exposed[h][i];
-        seconds[kind] += fmax(0, others - times->work[kind].starved) +
-                         dispatch_seconds(bounding, rank, stage, &times->work[kind], (enum work_kind)kind);
+        for (int i = 0; i < stage->exchanges->count; i++) {
+            double own = counts->exchanges[i] * costs[i].seconds;
+
+            switch (stage->exchanges->items[i].by) {
+            case HIDDEN_BY_NOTHING:
+                seconds[kind] += own;
+                break;
+            case HIDDEN_BY_OTHERS:
+                dispatches += own;
+                share = costs[i].share;
+                break;
+            case HIDDEN_BY_WORK:
+                break;
+            case HIDDEN_BY_GRADIENTS:
+            case HIDDEN_BY_PIECES:
+            case HIDDEN_BY_STEPS:
+                hidden += own;
+            }
+        }
+        seconds[kind] += fmax(0, hidden - times->work[kind].starved) +
+                         dispatch_seconds(bounding, &times->work[kind], dispatches, share);
     }
 }
 
@@ -385,10 +331,10 @@ double workload_bound(const struct workload *workload, const struct row_counts *
 {
     const struct scenario *scenario = workload->scenario;
     size_t stages = (size_t)plan_virtual_stages(&workload->plan), ranks = (size_t)workload->plan.stages, works = 0;
-    struct bounding bounding = {.workload = workload, .measure = measure, .sums.place = -1};
+    struct arena arena = {0};
+    struct bounding bounding = {.workload = workload, .measure = measure, .sums.place = -1, .arena = &arena};
     /* local steps follow each other without a flush, and the time is the time of one step */
     bool flushed = plan_directions(&workload->plan) == 1 && scenario->parallelism.local_steps == 1;
-    struct arena arena = {0};
     double most = 0;
 
     if (!is_known(workload))
@@ -402,13 +348,13 @@ double workload_bound(const struct workload *workload, const struct row_counts *
     bounding.members = ARENA_ARRAY(&arena, int, scenario_gpus(scenario) + group_members(&scenario->groups.of[GROUP_EXPERT]));
     bounding.marked = ARENA_ARRAY(&arena, bool, scenario->cluster.nodes);
     bounding.stages = ARENA_ARRAY(&arena, int, stages);
-    bounding.group.gpus = ARENA_ARRAY(&arena, int, scenario->parallelism.tensor);
     find_beside(&bounding, counts);
     sum_stages(&bounding);
     for (size_t rank = 0; rank < ranks; rank++) {
         most = fmax(most, rank_bound(&bounding, &counts[rank], (int)rank, flushed));
         works = counts[rank].count > works ? counts[rank].count : works;
     }
+    free(bounding.moves.items);
     arena_release(&arena);
     most *= 1 - lockstep_shortens(workload);
     return most * (1 - ROUNDING - (double)works * DBL_EPSILON);      /* engines add one work after another */

@@ -9,20 +9,34 @@
 #include "model/model.h"
 #include "run/run.h"
 #include "scenario/scenario.h"
+#include "stage/exchange_cost.h"
 #include "stage/memory.h"
 #include "workload/workload.h"
 
-/* s of a work, with what the tensor group exchanges in it: each sum twice passes all but its own part. */
-static double work_seconds(const struct profiled *profiled, const struct stage *stage, const struct stage_times *times,
-                           const struct slice *slice, enum work_kind kind, int tensor)
+/* The profile that planners have of exchanges: a member sends, and receives, all but its own part of each half of a sum, at
+ * the bandwidth of its tensor group. */
+struct profiling { struct pricing pricing; const struct profiled *profiled; int tensor; };
+
+static struct exchange_cost price_profiled(const struct pricing *pricing, const struct move *move)
 {
-    const struct work_counts *counts = &slice->work[kind];
-    double bytes = counts->exchanges[EXCHANGE_TENSOR] * stage->bytes[EXCHANGE_TENSOR] +
-                   counts->exchanges[EXCHANGE_ROWS] * stage->bytes[EXCHANGE_ROWS] +
-                   counts->exchanges[EXCHANGE_QKV] * stage->bytes[EXCHANGE_QKV] / 2;
+    const struct profiling *profiling = (const struct profiling *)pricing;
+    int n = move->kind == GROUP_TENSOR ? profiling->tensor : 1, halves = 1 + (move->collective->op == COLLECTIVE_ALL_REDUCE);
+
+    return (struct exchange_cost){
+        .seconds = n > 1 ? halves * move->bytes * (n - 1) / n / profiled_bandwidth(profiling->profiled, n) : 0};
+}
+
+/* s of a work, with what the tensor group exchanges in it. */
+static double work_seconds(const struct profiling *profiling, const struct stage *stage, const struct stage_times *times,
+                           const struct slice *slice, enum work_kind kind)
+{
     double seconds = slice_times(stage, times, slice)->work[kind].seconds;
 
-    return tensor > 1 ? seconds + 2 * bytes * (tensor - 1) / tensor / profiled_bandwidth(profiled, tensor) : seconds;
+    for (int i = 0; i < stage->exchanges->count; i++)
+        if (slice->work[kind].exchanges[i] && stage->exchanges->items[i].by != HIDDEN_BY_WORK)
+            seconds += slice->work[kind].exchanges[i] *
+                       exchange_cost(&profiling->pricing, &stage->exchanges->items[i], times->hidings).seconds;
+    return seconds;
 }
 
 static void read_layers(struct profiled *profiled, const struct workload *workload, int tensor)
@@ -32,6 +46,7 @@ static void read_layers(struct profiled *profiled, const struct workload *worklo
     struct memory states = memory_states(workload->scenario, workload->stages, 0);
     struct parameter_bytes bytes = scenario_parameter_bytes(workload->scenario);
     double all = stage->parameters + stage->frozen, held = memory_total(&states) - states.bytes[MEMORY_CONTEXT];
+    struct profiling profiling = {{.scenario = workload->scenario, .price = price_profiled}, profiled, tensor};
     size_t k = profiled->ntensors++;
 
     profiled->tensors[k] = tensor;
@@ -44,8 +59,8 @@ static void read_layers(struct profiled *profiled, const struct workload *worklo
         const struct slice *slice = &stage->slices[stage->nslices - 1 - i];
 
         profiled->layers[k][i] = (struct profiled_layer){
-            work_seconds(profiled, stage, times, slice, FORWARD, tensor),
-            work_seconds(profiled, stage, times, slice, BACKWARD, tensor),
+            work_seconds(&profiling, stage, times, slice, FORWARD),
+            work_seconds(&profiling, stage, times, slice, BACKWARD),
             slice->parameters * bytes.sent,
             all > 0 ? held * (slice->parameters + slice->frozen) / all : 0,
             slice->activation,

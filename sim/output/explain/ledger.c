@@ -52,12 +52,13 @@ static void record_layer(const struct scenario *scenario, const struct kernel_co
                          enum ledger_work work)
 {
     static const enum phase phases[] = {PHASE_FORWARD, PHASE_BACKWARD_INPUT, PHASE_BACKWARD_WEIGHT, PHASE_FORWARD};
+    struct exchange_list list = {0};
     struct work_cost ignored = {0};
 
     if (work == LEDGER_RECOMPUTE && scenario->memory.recompute.early_stop && layer_has_tail(layer))
         stage_add_needed(&ignored, costs, layer);
     else
-        layer_phase(scenario, costs, layer, phases[work]);
+        layer_phase(&(struct layer_costs){.scenario = scenario, .kernels = costs, .list = &list}, layer, phases[work]);
 }
 
 /* What joins the parts of boundaries is no layer's (assembly_add): it is timed once more, and this stage's time is heard. */

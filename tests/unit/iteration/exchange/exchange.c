@@ -1,5 +1,6 @@
 /* What exchanges cost, by closed forms: a ring all-reduce within works, and who sums gradients with whom. */
 #include "exchange/exchange.h"
+#include "sent.h"
 #include "simulated.h"
 
 /* Exchanges of a scenario; a test releases all three. */
@@ -38,8 +39,9 @@ static void test_tensor(void **state)
 
         snprintf(strategy, sizeof strategy, "tensor: %d", n);
         find(&found, strategy);
-        double bytes = found.exchanges.workload->stages[0].bytes[EXCHANGE_TENSOR], steps = 2 * (n - 1);
-        const struct exchange_cost *cost = &costs_of(&found.exchanges, 0, 0)[EXCHANGE_TENSOR];
+        const struct stage *stage = found.exchanges.workload->stages;
+        double bytes = sent_bytes(stage, SENT_SUM, HIDDEN_BY_NOTHING), steps = 2 * (n - 1);
+        const struct exchange_cost *cost = &costs_of(&found.exchanges, 0, 0)[find_sent(stage, SENT_SUM, HIDDEN_BY_NOTHING)];
 
         assert_true(bytes > 0 && found.exchanges.within);
         assert_true(fabs(cost->bytes_sent - steps * bytes / n) < 1e-9 * bytes);
@@ -75,11 +77,13 @@ static void test_members(void **state)
 static void test_lockstep(void **state)
 {
     struct found found;
+    int keys;
 
     (void)state;
     find(&found, "data: 4, context: 2");
     assert_int_equal(found.exchanges.lockstep, 2);
-    assert_true(costs_of(&found.exchanges, 0, 0)[EXCHANGE_ATTENTION].bytes_sent > 0);
+    keys = find_sent(found.exchanges.workload->stages, SENT_KEYS, HIDDEN_BY_STEPS);
+    assert_true(costs_of(&found.exchanges, 0, 0)[keys].bytes_sent > 0);
     forget(&found);
     find(&found, "data: 4");
     assert_int_equal(found.exchanges.lockstep, 1);
