@@ -206,8 +206,7 @@ static void put_exchanges(const struct layer *layer, bool modules)
     struct sends sums = layer_sends(layer, SENT_SUM, false), inputs = layer_sends(layer, SENT_INPUT, false),
                  dispatches = layer_sends(layer, SENT_ROWS, false), rows = layer_sends(layer, SENT_ROW_SUMS, false);
     const enum sending again[] = {SENT_SUM, SENT_ROWS, SENT_ROW_SUMS, SENT_KEYS};
-    double delivered = 0;
-    int gathers = 0;
+    double delivered = 0, gathers = 0;
 
     put("exchanges %d %d %d\n", sums.forward, dispatches.forward, rows.forward);
     put("exchanges %d %d %d\n", inputs.backward, dispatches.backward, rows.backward);
@@ -218,14 +217,14 @@ static void put_exchanges(const struct layer *layer, bool modules)
             layer_behind(layer, i) ? layer_behind(layer, i)->product : PRODUCT_NONE);
     for (size_t i = 0; i < layer->noperators; i++)
         gathers += layer->operators[i].gathers, delivered += layer->operators[i].delivered;
-    put("gathers %d again", gathers);
+    put("gathers %.0f again", gathers);
     for (size_t i = 0; i < COUNT(again); i++)
         put(" %d", modules ? layer_sends(layer, again[i], true).forward : 0);
     put("\n");
     put_numbers("bytes",
                 (const double[]){layer->all_reduce_bytes, dispatches.bytes, rows.bytes,
                                  layer_sends(layer, SENT_QKV, false).bytes, layer_sends(layer, SENT_HEADS, false).bytes,
-                                 delivered, layer_sends(layer, SENT_KEYS, false).bytes},
+                                 delivered, layer_keys(layer)},
                 7);
 }
 

@@ -28,22 +28,10 @@ struct work_cost layer_phase(const struct layer_costs *costs, const struct layer
     return work;
 }
 
-/* Of the end that a recomputation leaves out, the block's last product, not the adapter's alone; NULL: it has none. */
-static const struct operator *omitted_product(const struct layer *layer)
-{
-    size_t i = 0;
-
-    while (i < layer->noperators && !(layer->operators[i].ends && layer->operators[i].sends[SENT_SUM].forward))
-        i++;
-    return i < layer->noperators ? &layer->operators[i] : NULL;
-}
-
 /* A recomputation that ends when the block's backward has all its inputs. Without the last product it omits the
  * all-reduce of its results. Under sequence parallelism, where the sum is half of an exchange, it omits none. */
 static struct work_cost stopped(const struct layer_costs *costs, const struct layer *layer, struct work_cost forward)
 {
-    const struct parallelism *spec = &costs->scenario->parallelism;
-    const struct operator *omitted = spec->tensor > 1 && !spec->sequence_parallel ? omitted_product(layer) : NULL;
     struct work_cost needed = {0};
 
     if (!layer_has_tail(layer))
@@ -52,11 +40,8 @@ static struct work_cost stopped(const struct layer_costs *costs, const struct la
     exchanges_add(costs, &needed, layer, PHASE_FORWARD);
     forward.times = needed.times;
     forward.counts.flop = needed.counts.flop;
-    if (omitted) {
-        forward.times.seconds -= costs->kernels->launch_blocking ? costs->kernels->host_launch : 0;
-        forward.counts.exchanges[exchange_find(costs->list, (struct exchange){
-            .what = SENT_SUM, .bytes = omitted->sends[SENT_SUM].bytes})]--;
-    }
+    if (exchanges_end(costs, &forward.counts, layer) && costs->kernels->launch_blocking)
+        forward.times.seconds -= costs->kernels->host_launch;
     return forward;
 }
 
@@ -82,9 +67,9 @@ static void cost_layer(const struct layer_costs *costs, const struct layer *laye
     }
     stage_add_core(&cost->core, kernels, layer, PHASE_FORWARD);
     exchanges_add_core(costs, &cost->core.counts, layer);
-    for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT && layer_sends(layer, SENT_KEYS, false).bytes > 0; phase++)
-        cost->hiding.attention[phase] = stage_core_seconds(kernels, layer, (enum phase)phase);
     cost->hides = exchange_hiding(costs->list, layer, true);
+    for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT && cost->hides >= 0; phase++)
+        cost->hiding.attention[phase] = stage_core_seconds(kernels, layer, (enum phase)phase);
 }
 
 /* Layers of one block are copies of it, with the same kernels. */

@@ -9,7 +9,7 @@ struct layer_cost {
     struct work_cost backward;      /* in one piece: exchanges may overlap with products */
     struct work_cost recompute;     /* the forward in a recomputation */
     struct work_cost core;          /* the part of the backward that selective recomputation adds */
-    struct hiding hiding;            /* attention: where the layer exchanges keys and values */
+    struct hiding hiding;            /* of exchanges of layers alike */
     int hides;                       /* its place in stage_times.hidings; -1: it hides nothing */
 };
 

@@ -65,7 +65,7 @@ static bool same_exchange(const struct exchange *a, const struct exchange *b)
            a->hiding == b->hiding && !(a->bytes < b->bytes || a->bytes > b->bytes) && !(a->more < b->more || a->more > b->more);
 }
 
-int exchange_find(struct exchange_list *list, struct exchange exchange)
+static int exchange_find(struct exchange_list *list, struct exchange exchange)
 {
     int i = 0;
 
@@ -80,6 +80,11 @@ int exchange_find(struct exchange_list *list, struct exchange exchange)
 int exchange_gather(struct exchange_list *list, double bytes)
 {
     return exchange_find(list, (struct exchange){.what = SENT_INPUT, .by = HIDDEN_BY_WORK, .bytes = bytes});
+}
+
+int exchange_matrix(struct exchange_list *list, double bytes)
+{
+    return exchange_find(list, (struct exchange){.what = SENT_MATRIX, .bytes = bytes});
 }
 
 int exchange_hiding(struct exchange_list *list, const struct layer *layer, bool find)
@@ -115,7 +120,7 @@ static void count_keys(const struct layer_costs *costs, struct work_counts *coun
 
     counts->exchanges[exchange_find(costs->list, (struct exchange){
         .what = SENT_KEYS, .returns = returns, .by = steps && spec->overlap_context ? HIDDEN_BY_STEPS : HIDDEN_BY_NOTHING,
-        .hiding = steps ? exchange_hiding(costs->list, layer, false) : 0, .bytes = layer_sends(layer, SENT_KEYS, false).bytes,
+        .hiding = steps ? exchange_hiding(costs->list, layer, false) : 0, .bytes = layer_keys(layer),
     })]++;
 }
 
@@ -123,7 +128,7 @@ static void count_keys(const struct layer_costs *costs, struct work_counts *coun
 static void count_core(const struct layer_costs *costs, struct work_counts *counts, const struct layer *layer, bool returns)
 {
     const struct parallelism *spec = &costs->scenario->parallelism;
-    double keys = layer_sends(layer, SENT_KEYS, false).bytes, heads = layer_sends(layer, SENT_HEADS, false).bytes;
+    double keys = layer_keys(layer), heads = layer_sends(layer, SENT_HEADS, false).bytes;
 
     if (spec->context > scenario_ulysses(spec) && keys > 0)
         count_keys(costs, counts, layer, returns);
@@ -240,6 +245,18 @@ static struct pieces product_pieces(const struct kernel_costs *costs, const stru
         pieces.piece += costs_kernel(costs, &piece).seconds;
     }
     return pieces;
+}
+
+int exchanges_end(const struct layer_costs *costs, struct work_counts *counts, const struct layer *layer)
+{
+    const struct parallelism *spec = &costs->scenario->parallelism;
+
+    for (size_t i = 0; i < layer->noperators && spec->tensor > 1 && !spec->sequence_parallel; i++)
+        if (layer->operators[i].ends && layer->operators[i].sends[SENT_SUM].forward) {
+            counts->exchanges[sent(costs, SENT_SUM, layer->operators[i].sends[SENT_SUM].bytes, 0)]--;
+            return 1;
+        }
+    return 0;
 }
 
 /* Of the sums of a column-parallel product, or of the row-parallel one behind it, one is hidden in that way; the gather of

@@ -4,9 +4,10 @@
 
 #include "stage/layer_cost.h"
 
-/* The place of an exchange in the list, to which it is added where it is new; of a gather of that many B by the tensor group. */
-int exchange_find(struct exchange_list *list, struct exchange exchange);
+/* The place in the list, to which they are added where they are new, of a gather of that many B by the tensor group, and of what
+ * an update exchanges for a matrix. */
 int exchange_gather(struct exchange_list *list, double bytes);
+int exchange_matrix(struct exchange_list *list, double bytes);
 /* What hides exchanges of the layer, of stage_times.hidings; `find` alone: -1 where there is no such exchange. */
 int exchange_hiding(struct exchange_list *list, const struct layer *layer, bool find);
 /* Adds what the context group exchanges for the attention of a forward, or of its recomputation. */
@@ -16,6 +17,8 @@ void exchanges_add(const struct layer_costs *costs, struct work_cost *work, cons
  * unless a sum is kept or nobody needs it; under recompute: modules each module exchanges again. */
 void exchanges_add_recomputed(const struct layer_costs *costs, struct work_cost *work, const struct layer *layer,
                               bool operators);
+/* Takes the sum of the block's last product from a recomputation that leaves out its end; returns the number of these sums. */
+int exchanges_end(const struct layer_costs *costs, struct work_counts *counts, const struct layer *layer);
 /* Counts a forward's gathers and scatters that overlap with pieces of products, and sets the pieces' times. */
 void exchanges_cut(const struct layer_costs *costs, struct layer_cost *cost, const struct layer *layer);
 /* Counts the sums that overlap with products, in a backward that computes both gradients, and sets the products'

@@ -50,7 +50,7 @@ static double add_kernel(struct work_cost *work, struct launched *sum, const str
 static struct launched phase_kernels(struct work_cost *work, const struct kernel_costs *costs, const struct layer *layer,
                                      enum phase phase, enum part part)
 {
-    bool dispatches = layer_sends(layer, SENT_ROWS, false).forward > 0;
+    bool dispatches = layer_dispatches(layer);
     struct launched sum = {0};
 
     for (size_t i = 0; i < layer->noperators; i++) {
@@ -268,9 +268,8 @@ void stage_exchange_matrices(const struct scenario *scenario, struct exchange_li
             one.count = 1;
             own = newton_schulz_exchanges(&one, &how);
             if (own.count > 0)
-                stage->work[UPDATE].exchanges[exchange_find(list, (struct exchange){
-                    .what = SENT_MATRIX, .bytes = own.bytes / own.count,
-                })] += (int)(own.count * matrices.items[i].count);
+                stage->work[UPDATE].exchanges[exchange_matrix(list, own.bytes / own.count)] +=
+                    (int)(own.count * matrices.items[i].count);
         }
     }
 }

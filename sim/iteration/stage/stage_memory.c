@@ -63,7 +63,7 @@ void stage_peaks_add(struct stage_peaks *peaks, struct stage *stage, const struc
         workspace.backward += layer->output;     /* an unfused loss needs one more tensor of that size */
     stage->activation += layer->activation;
     peaks->blocks += layer_is_block(layer);
-    peaks->waiting += scenario->batch.slice * layer_sends(layer, SENT_KEYS, false).bytes;
+    peaks->waiting += scenario->batch.slice * layer_keys(layer);
     if (stage->slices[0].recompute) {        /* the layer's: slices begin with the last one */
         bool begins = peaks->run++ % every == 0;
         double back = layer->activation - (begins ? layer->within : 0);      /* without the checkpoint, which is kept */

@@ -24,6 +24,16 @@ struct sends layer_sends(const struct layer *layer, enum sending what, bool agai
     return sum;
 }
 
+double layer_keys(const struct layer *layer)
+{
+    return layer_sends(layer, SENT_KEYS, false).bytes;
+}
+
+bool layer_dispatches(const struct layer *layer)
+{
+    return layer_sends(layer, SENT_ROWS, false).forward > 0;
+}
+
 static bool in_column(const struct operator *op, enum column_product column)
 {
     static const enum half halves[] = {

@@ -262,6 +262,9 @@ struct layer {
 /* What a layer exchanges of a kind, in all its operators; or in those whose forward runs again in the backward (`again`):
  * under sequence parallelism each SENT_SUM is a reduce-scatter and an all-gather of the same bytes. */
 struct sends layer_sends(const struct layer *layer, enum sending what, bool again);
+/* B of its keys and values that others need; whether it sends rows to experts on other GPUs. */
+double layer_keys(const struct layer *layer);
+bool layer_dispatches(const struct layer *layer);
 /* The product split by columns whose input's gradient the tensor group sums in the backward, and which may overlap with its
  * weight gradient; and the following product split by rows whose result the forward sums in pieces. NULL: none. */
 const struct operator *layer_column(const struct layer *layer, enum column_product column);
