@@ -1,7 +1,8 @@
 /*
  *     in ─┬─ q ─┐
- *         ├─ k ─┼─ core ── projection ── out
- *         └─ v ─┘
+ *         ├─ k ─┼─ core ── [x gate] ── projection ── out
+ *         ├─ v ─┘             │
+ *         └─ [gate] ──────────┘
  *
  * One product computes Q, K and V, and its backward needs their gradients concatenated. Or there are three products, and the
  * gradients of their common input are added. The tensor group divides the heads. */
@@ -14,18 +15,18 @@ static void one_product(struct operators *ops, struct tensor in)
     const double parts[MATRIX_PARTS] = {cut->query, cut->gathers_qkv ? key : cut->key,
                                         cut->gathers_qkv ? qkv - cut->query - key : cut->values};
 
-    product(ops, &(struct weight_product){.id = PRODUCT_QKV, .in = in, .out = qkv, .split = SPLIT_COLUMNS, .place = PLACE_BLOCK,
+    product(ops, &(struct weight_product){.id = PRODUCT_QKV, .in = in, .out = qkv + cut->gate, .split = SPLIT_COLUMNS, .place = PLACE_BLOCK,
                                    .adapts = true, .target = LORA_QKV, .parts = parts, .bias = cut->shape->qkv_bias,
                                    .whole_input = true});
     operator_begin(ops, "qkv-concatenate", 0);
-    memory_kernel(ops, "qkv-concatenate", PHASE_BACKWARD_INPUT, CLASS_COPY, 2 * cut->tokens * qkv * cut->value);
+    memory_kernel(ops, "qkv-concatenate", PHASE_BACKWARD_INPUT, CLASS_COPY, 2 * cut->tokens * (qkv + cut->gate) * cut->value);
 }
 
 static void three_products(struct operators *ops, struct tensor in)
 {
     const struct cut *cut = ops->cut;
     const enum product_id products[] = {PRODUCT_Q, PRODUCT_K, PRODUCT_V};
-    const double widths[] = {cut->query, cut->key, cut->values};
+    const double widths[] = {cut->query + cut->gate, cut->key, cut->values};
 
     for (int i = 0; i < 3; i++)
         product(ops, &(struct weight_product){.id = products[i], .in = in, .out = widths[i], .split = SPLIT_COLUMNS,
@@ -43,7 +44,12 @@ static void attention(struct operators *ops, struct tensor in)
     (cut->shape->ways.fused_qkv ? one_product : three_products)(ops, in);
     if (cut->shape->qkv_bias)
         bias(ops, "qkv-bias", cut->tokens, cut->projected, false);
-    project(ops, core(ops), true);
+    project(ops, gated(ops, core(ops)), true);
 }
 
-const struct part_kind part_attention = {PART_ATTENTION, NULL, attention};
+static bool stands(const struct cut *cut)
+{
+    return cut->mixer == MIXER_ATTENTION;
+}
+
+const struct part_kind part_attention = {PART_ATTENTION, stands, attention};

@@ -32,7 +32,7 @@ static void widen(struct operators *ops, struct tensor in, enum product_id up, d
 
 static bool stands(const struct cut *cut)
 {
-    return cut->shape->kv_rank > 0;
+    return cut->mixer == MIXER_LATENT;
 }
 
 /* Inputs and outputs of the latent norms are kept. */

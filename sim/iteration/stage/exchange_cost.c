@@ -295,6 +295,10 @@ struct exchange_cost exchange_cost(const struct pricing *pricing, const struct e
         cost = exchange_in_steps(&pricing->scenario->parallelism) ?
                keys_in_steps(pricing, exchange, &hidings[exchange->hiding]) : gathered_keys(pricing, exchange);
         break;
+    case SENT_MIXED:
+        cost = pricing->price(pricing, &(struct move){
+            GROUP_CONTEXT, collective_usual(COLLECTIVE_ALL_TO_ALL, false), exchange->bytes, 1, false});
+        break;
     case SENT_HEADS:
         cost = heads_cost(pricing, exchange);
         break;

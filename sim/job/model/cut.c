@@ -45,6 +45,7 @@ static void cut_attention(struct cut *cut, double tensor)
     cut->key = (cut->gathers_qkv ? 1 : groups / tensor) * cut->query_size;
     cut->values = (cut->gathers_qkv ? 1 : groups / tensor) * cut->value_size;
     cut->attended = shape->heads / tensor * cut->value_size;
+    cut->gate = shape->attention_gate ? cut->attended : 0;
     cut->scores = cut->batch * cut->heads * cut->queries * cut->sequence;
 }
 
@@ -146,6 +147,8 @@ struct cut cut_of(const struct transformer *shape, const struct shard *shard)
                                                                                                       tokens,
         .ffn = shape->ffn / t,
         .vocabulary = transformer_vocabulary(shape, shard->tensor) / t,
+        .context = fmax(1, shard->context),
+        .routed = shape->expert_latent ? shape->expert_latent : shape->hidden,
     };
 
     cut.columns = transformer_output_columns(shape, shard->tensor) / t;

@@ -103,7 +103,7 @@ struct tensor norm(struct operators *ops, const char *name, enum kept_order orde
                                 .joined = true};
     if (norm_copies(cut))
         keep(ops, input);
-    if (order == KEPT_ATTENTION_INPUT)
+    if (order == KEPT_ATTENTION_INPUT || cut->mixer == MIXER_NONE)
         ops->input = checkpointed_input(cut);
     output.kept = keep(ops, (struct kept_value){.name = order == KEPT_ATTENTION_INPUT ? "qkv input" : "up input",
                                                 .order = order, .kind = KEPT_INPUT, .modules = 1u << MODULE_NORMS,

@@ -13,8 +13,8 @@ double transformer_active_parameters(const struct transformer *shape)
     int routers = 0;
 
     for (int i = 0; i < shape->layers; i++)
-        routers += transformer_has_experts(shape, i);
-    routers += shape->mtp * transformer_has_experts(shape, shape->layers - 1);
+        routers += transformer_halves(shape, i).experts;
+    routers += shape->mtp * transformer_halves(shape, shape->layers).experts;
     active.experts = shape->experts_per_token;
     return transformer_parameters(&active) +
            (double)routers * (shape->experts - shape->experts_per_token) * shape->hidden;
@@ -37,22 +37,33 @@ static const char *divisors(int n, char *buffer, size_t size)
     return buffer;
 }
 
-static int check_tensor(const struct transformer *shape, const struct shard *shard, struct loc loc, struct error *err)
+static int check_tensor(struct arena *arena, const struct transformer *shape, const struct shard *shard, struct loc loc, struct error *err)
 {
+    bool attends = transformer_mixes(shape, MIXER_ATTENTION) || transformer_mixes(shape, MIXER_LATENT);
     const struct {
         int size;
         const char *what;
         bool split;
     } parts[] = {
-        {shape->heads, "attention heads", true},
-        {shape->kv_heads, "heads of keys and values", !may_gather_qkv(shape, shard->tensor)},
-        {shape->ffn, "columns of the MLP", true},
+        {shape->heads, "attention heads", attends},
+        {shape->kv_heads, "heads of keys and values", attends && !may_gather_qkv(shape, shard->tensor)},
+        {shape->ffn, "columns of the MLP", !shape->pattern || strchr(shape->pattern, '-')},
         {shape->expert_ffn, "columns of an expert", shape->experts > 0},
         {shape->sequence / (shard->context ? shard->context : 1), "tokens of a sample that sequence_parallel splits",
          shard->sequence_parallel},
     };
-    int common = 0;
+    struct mixer_width widths[MIXER_WIDTHS];
+    int common = 0, mixers = mixer_widths(shape, widths), context = shard->context ? shard->context : 1;
     char buffer[160];
+
+    for (int i = 0; i < mixers; i++) {
+        int divided = widths[i].groups ? 1 : context;
+
+        if (widths[i].size % (shard->tensor * divided))
+            return error_add(err, EXIT_INFEASIBLE, loc, "strategy: tensor: %d%s does not divide the %d %s; try %s", shard->tensor,
+                             divided > 1 ? arena_printf(arena, " x context %d", context) : "", widths[i].size, widths[i].what,
+                             divisors(widths[i].size, buffer, sizeof buffer));
+    }
 
     for (size_t i = 0; i < COUNT(parts); i++)
         common = parts[i].split ? gcd(common, parts[i].size) : common;
@@ -108,12 +119,39 @@ static struct layer block_layer(struct arena *arena, struct operators *ops, cons
 }
 
 /* Blocks of a kind are alike. */
-enum { BLOCK_EXPERTS = 1, BLOCK_WINDOW = 2, BLOCK_KINDS = 4 };
+struct block_kind { struct halves halves; struct layer layer; };
+enum { BLOCK_KINDS = MIXER_COUNT * 3 * 2 };
 
-static int block_kind(const struct transformer *shape, int block)
+static bool same_halves(struct halves a, struct halves b)
 {
-    return (transformer_has_experts(shape, block) ? BLOCK_EXPERTS : 0) |
-           (transformer_has_window(shape, block) ? BLOCK_WINDOW : 0);
+    return a.mixer == b.mixer && a.mlp == b.mlp && a.experts == b.experts && a.window == b.window;
+}
+
+static void cut_block(struct cut *cut, struct halves halves)
+{
+    cut->mixer = halves.mixer;
+    cut->has_mlp = halves.mlp;
+    cut->has_experts = halves.experts;
+    cut->windowed = halves.window;
+}
+
+static void block_layers(struct arena *arena, struct operators *ops, struct cut *cut, struct layer *layers)
+{
+    struct block_kind kinds[BLOCK_KINDS];
+    size_t count = 0;
+
+    for (int i = 0; i < cut->shape->layers; i++) {
+        struct halves halves = transformer_halves(cut->shape, i);
+        size_t kind = 0;
+
+        while (kind < count && !same_halves(kinds[kind].halves, halves))
+            kind++;
+        if (kind == count) {
+            cut_block(cut, halves);
+            kinds[count++] = (struct block_kind){halves, block_layer(arena, ops, cut)};
+        }
+        layers[i] = kinds[kind].layer;
+    }
 }
 
 /* A layer outside of blocks, which is never in a narrow format. */
@@ -149,8 +187,7 @@ static void predictions(struct arena *arena, struct operators *ops, struct cut *
     const struct transformer *shape = cut->shape;
 
     cut->predicts = true;
-    cut->has_experts = transformer_has_experts(shape, shape->layers - 1);
-    cut->windowed = transformer_has_window(shape, shape->layers - 1);
+    cut_block(cut, transformer_halves(shape, shape->layers));
     for (int i = 0; i < shape->mtp; i++) {
         layers[2 * i] = i ? layers[0] : block_layer(arena, ops, cut);
         layers[2 * i + 1] = i ? layers[1] : outer_layer(arena, ops, cut, PART_HEAD);
@@ -165,22 +202,15 @@ int transformer_layers(struct arena *arena, const struct transformer *shape, con
 {
     int n = shape->layers + 2 * shape->mtp + 2;
     struct layer *all = ARENA_ARRAY(arena, struct layer, n), *end = all + n - 1, *beyond = all + shape->layers;
-    struct layer blocks[BLOCK_KINDS];
     struct operators ops = {0};
     struct cut cut;
 
-    if (check_tensor(shape, shard, tensor_loc, err) < 0)
+    if (check_tensor(arena, shape, shard, tensor_loc, err) < 0)
         return -1;
     cut = cut_of(shape, shard);
     all[0] = outer_layer(arena, &ops, &cut, PART_EMBEDDING);
     *end = outer_layer(arena, &ops, &cut, PART_HEAD);
-    for (int kind = 0; kind < BLOCK_KINDS; kind++) {
-        cut.has_experts = kind & BLOCK_EXPERTS, cut.windowed = kind & BLOCK_WINDOW;
-        if ((!cut.has_experts || shape->experts > 0) && (!cut.windowed || shape->window > 0))
-            blocks[kind] = block_layer(arena, &ops, &cut);
-    }
-    for (int i = 0; i < shape->layers; i++)
-        all[i + 1] = blocks[block_kind(shape, i)];
+    block_layers(arena, &ops, &cut, all + 1);
     predictions(arena, &ops, &cut, beyond + 1);
     for (struct layer *layer = all; layer <= end; layer++) {
         layer->all_reduce_bytes = cut.tokens * cut.hidden * cut.value;

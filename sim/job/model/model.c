@@ -364,6 +364,10 @@ static void add_flop(const struct layer *layer, double *total, double *forward)
     for (size_t i = 0; i < layer->noperators; i++) {
         const struct operator *op = &layer->operators[i];
 
+        *total += 3 * op->recurrence;
+        *forward += op->recurrence;
+        if (op->recurrence > 0)
+            continue;
         for (size_t k = op->first; k < op->first + op->nkernels; k++) {
             *total += kernel_flop(&layer->kernels[k], op->modules >> MODULE_CORE & 1);
             *forward += layer->kernels[k].phase == PHASE_FORWARD ? kernel_whole_flop(&layer->kernels[k]) : 0;

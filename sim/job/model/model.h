@@ -181,6 +181,7 @@ enum sending {
     SENT_INPUT,                  /* the whole input of a product split by columns; backward: the sum of its gradients */
     SENT_QKV,                    /* queries, keys and values of all heads that the tensor group computes; or their gradients */
     SENT_ROWS,                   /* rows of tokens at their experts, and their results back */
+    SENT_MIXED,                  /* all tokens of a share of a mixer's heads, in the context group */
     SENT_ROW_SUMS,               /* rows of the experts in the whole tensor group, and the sums of their results */
     SENT_KEYS,                   /* keys and values of the context group */
     SENT_HEADS,                  /* all tokens of a share of heads */
@@ -200,6 +201,7 @@ struct operator {
     size_t first, nkernels;      /* its kernels, of the layer's */
     struct workspace peak;       /* B that this operator alone needs while it runs; a layer's workspace has the largest of these */
     double selective;            /* B more in its backward where selective recomputation computes it again */
+    double recurrence;           /* FLOP of its forward that model FLOPs count in the place of its kernels'; 0: they count these */
     struct sends sends[SENT_COUNT];
     enum product_id product;     /* of SENT_SUM and SENT_INPUT: whose result or input; NONE: several products', or LoRA */
     double delivered;            /* B of rows that SENT_ROWS brings to the GPU, its own included */

@@ -52,7 +52,12 @@ struct cut {
     double scores;           /* attention scores on this GPU: batch x heads x queries x sequence */
     bool windowed;           /* the block's queries see the keys of the window alone */
     bool predicts;           /* the block is of multi-token prediction */
+    enum mixer mixer;        /* what stands in the place of attention */
+    bool has_mlp;            /* the block has an MLP or experts */
     bool has_experts;        /* the block has experts instead of the MLP */
+    double context;          /* GPUs that divide a sample */
+    double gate;             /* columns of attention's gate on this GPU */
+    double routed;           /* width of the rows that experts get */
     double experts;          /* on this GPU */
     double expert_ffn, shared_ffn;   /* widths of one expert, and of all shared experts together, on this GPU */
     double sent;             /* rows that this GPU sends to experts */
@@ -260,6 +265,22 @@ void router(struct operators *ops, struct tensor in);
 struct tensor rows(struct operators *ops);
 void weighted_biases(struct operators *ops, double experts, double rows);
 void shared_gate(struct operators *ops);
+/* Attention's result times its gate, where it has one. */
+struct tensor gated(struct operators *ops, struct tensor in);
+/* Of mixers: a product of their input; what a context group exchanges, tensors of these widths, heads for tokens; how often a
+ * group's values are copied where more GPUs exchange them than there are groups; a tensor that is kept; the norm of `weights`
+ * weights of their result, times a gate; the product behind it. */
+struct tensor mixer_product(struct operators *ops, struct tensor in, double out, bool whole_input);
+void mixer_exchanges(struct operators *ops, const double *widths, size_t count);
+double mixer_copies(const struct cut *cut, double groups);
+void keep_mixed(struct operators *ops, const char *name, double width);
+struct tensor gated_norm(struct operators *ops, double width, double weights);
+void mixer_projection(struct operators *ops, struct tensor in);
+/* A recurrence that is computed in chunks of tokens: kernels of the forward, of FLOP on tensor cores and bytes, of which some run
+ * again in the backward, which has twice as much of each. Nobody has measured them: their time stands on the GPU's large
+ * products, or on bytes. `recurrence`: the forward's FLOP of the mathematics, which model FLOPs count. */
+struct scan_kernel { const char *name; double flop, bytes; bool again; };
+void scan(struct operators *ops, const char *name, double recurrence, const struct scan_kernel *kernels, size_t count);
 /* What stands between the products of queries, keys and values and the projection. */
 struct tensor core(struct operators *ops);
 void post_norm(struct operators *ops, const char *name);

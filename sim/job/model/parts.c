@@ -29,27 +29,31 @@ void write_part(struct operators *ops, enum part part, struct tensor in)
 void block(struct operators *ops)
 {
     const struct cut *cut = ops->cut;
-    struct tensor in;
+    struct tensor in = {0};
 
     ops->base = cut->own_tokens * cut->hidden * cut->value; /* the gradient along the residual */
     ops->unpacked = unpacked_weight(cut);
     ops->half = HALF_ATTENTION;
-    in = norm(ops, "attention-norm", KEPT_ATTENTION_INPUT);
-    write_part(ops, PART_ATTENTION, in);
-    if (cut->shape->post_norms)
-        post_norm(ops, "attention-post-norm");
-    residual(ops, "attention-residual");
-    packs(ops, false);
-    packs(ops, true);
-    if (!cut->shape->parallel)
-        in = norm(ops, "mlp-norm", KEPT_MLP_INPUT);
-    ops->within = 1u << (cut->has_experts ? MODULE_EXPERTS : MODULE_MLP);
-    ops->half = HALF_MLP;
-    write_part(ops, PART_MLP, in);
-    ops->within = 0;
-    if (cut->shape->post_norms)
-        post_norm(ops, "mlp-post-norm");
-    packs(ops, false);
-    residual(ops, "mlp-residual");
+    if (cut->mixer != MIXER_NONE) {
+        in = norm(ops, "attention-norm", KEPT_ATTENTION_INPUT);
+        write_part(ops, PART_ATTENTION, in);
+        if (cut->shape->post_norms)
+            post_norm(ops, "attention-post-norm");
+        residual(ops, "attention-residual");
+        packs(ops, false);
+        packs(ops, true);
+    }
+    if (cut->has_mlp) {
+        if (!cut->shape->parallel)
+            in = norm(ops, "mlp-norm", KEPT_MLP_INPUT);
+        ops->within = 1u << (cut->has_experts ? MODULE_EXPERTS : MODULE_MLP);
+        ops->half = HALF_MLP;
+        write_part(ops, PART_MLP, in);
+        ops->within = 0;
+        if (cut->shape->post_norms)
+            post_norm(ops, "mlp-post-norm");
+        packs(ops, false);
+        residual(ops, "mlp-residual");
+    }
     ops->block_end = ops->list.count;
 }

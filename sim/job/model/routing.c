@@ -13,7 +13,7 @@
 void weighted_biases(struct operators *ops, double experts, double rows)
 {
     const struct cut *cut = ops->cut;
-    double values = rows * cut->hidden, value = cut->value, wide = 4;
+    double values = rows * cut->routed, value = cut->value, wide = 4;
     int each = (int)fmax(1, experts);
 
     operator_begin(ops, "expert-bias", 0);
@@ -43,7 +43,7 @@ static void rows_by_operators_kernels(struct operators *ops)
 {
     const struct cut *cut = ops->cut;
     const double v = cut->value, wide = 4;
-    double own = cut->own_tokens * cut->hidden, sent = cut->sent * cut->hidden, there = cut->received * cut->hidden;
+    double own = cut->own_tokens * cut->routed, sent = cut->sent * cut->routed, there = cut->received * cut->routed;
     double converted = v < wide ? sent * ((v + wide) + (wide + v)) : 0;
     int conversions = v < wide ? 2 : 0;
     enum phase back = PHASE_BACKWARD_INPUT;
@@ -72,7 +72,7 @@ static void rows_by_operators_kernels(struct operators *ops)
 static void rows_by_indices(struct operators *ops, bool sorts)
 {
     const struct cut *cut = ops->cut;
-    double own = cut->own_tokens * cut->hidden, sent = cut->sent * cut->hidden, v = cut->value;
+    double own = cut->own_tokens * cut->routed, sent = cut->sent * cut->routed, v = cut->value;
     static const char *const gathers[] = {"permute", "combine"}, *const adds[] = {"combine", "permute"};
 
     for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++) {
@@ -80,7 +80,7 @@ static void rows_by_indices(struct operators *ops, bool sorts)
 
         unvectorized_kernels(ops, gathers[back], (enum phase)phase, CLASS_COPY, 1, sent, (own + sent) * v);
         if (sorts)
-            plain_kernels(ops, "sort", (enum phase)phase, CLASS_COPY, 2, 4 * cut->received * cut->hidden * v);
+            plain_kernels(ops, "sort", (enum phase)phase, CLASS_COPY, 2, 4 * cut->received * cut->routed * v);
         memory_kernel(ops, "clear", (enum phase)phase, CLASS_OTHER, own * v);
         unvectorized_kernels(ops, adds[back], (enum phase)phase, CLASS_OTHER, 1, sent, (sent + 2 * own) * v);
     }
@@ -92,7 +92,7 @@ static void rows_by_indices(struct operators *ops, bool sorts)
 static void row_kernels(struct operators *ops)
 {
     const struct cut *cut = ops->cut;
-    double width = cut->hidden * cut->value;
+    double width = cut->routed * cut->value;
     double from = cut->dispatches_once ? cut->arriving : cut->own_tokens;
     double rows = cut->dispatches_once ? cut->received : cut->sent;
     bool sorts = !cut->dispatches_once && cut->experts > 1 && cut->experts < cut->shape->experts;
@@ -122,7 +122,7 @@ static void row_sends(struct operators *ops)
 {
     const struct cut *cut = ops->cut;
     struct operator *op = &ops->list.items[ops->current];
-    double width = cut->hidden * cut->value;
+    double width = cut->routed * cut->value;
 
     if (!cut->sends_own_rows && cut->tensor > 1) {
         op->gathers = 1;
@@ -142,16 +142,16 @@ struct tensor rows(struct operators *ops)
     const struct cut *cut = ops->cut;
     bool operators = rows_by_operators(cut);
     struct kept_value value = {.name = "expert rows", .order = KEPT_ROUTED, .kind = KEPT_VALUES,
-                               .rows = cut->received + !operators * cut->sent, .as = {cut->hidden, cut->value, 1}};
+                               .rows = cut->received + !operators * cut->sent, .as = {cut->routed, cut->value, 1}};
 
-    operator_begin(ops, "rows", 0)->peak.backward = (cut->sent + cut->received) * cut->hidden * cut->value;
+    operator_begin(ops, "rows", 0)->peak.backward = (cut->sent + cut->received) * cut->routed * cut->value;
     row_kernels(ops);
     row_sends(ops);
     keep(ops, value);
     value.name = "expert results", value.rows = cut->sent, value.as.bytes = 4;
     if (operators)
         keep(ops, value);
-    return (struct tensor){cut->received, cut->hidden, -1, 0};
+    return (struct tensor){cut->received, cut->routed, -1, 0};
 }
 
 /* Kernels of tokens x experts values, and the bytes that they all read and write for each: of the format of logits
@@ -189,7 +189,8 @@ void router(struct operators *ops, struct tensor in)
 
     in.rows = cut->own_tokens;
     product(ops, &(struct weight_product){.id = PRODUCT_ROUTER, .in = in, .out = cut->shape->experts,
-                                          .place = PLACE_MLP, .plain = true, .target = LORA_MLP_UP});
+                                          .place = PLACE_MLP, .plain = true, .target = LORA_MLP_UP,
+                                          .bias = cut->shape->router_bias});
     operator_begin(ops, "routing", 0);
     for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++)
         plain_kernels(ops, "routing", (enum phase)phase,

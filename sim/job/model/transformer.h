@@ -3,6 +3,7 @@
 #define DTSIM_TRANSFORMER_H
 
 #include "config/field.h"
+#include "model/pattern.h"
 
 /* How software computes a transformer: what it fuses into one kernel, and what plain PyTorch does instead. */
 struct ways {
@@ -81,12 +82,18 @@ struct transformer {
     int dense_layers;            /* number of first blocks that have no experts */
     int moe_every;               /* of the other blocks, block i (from 0) has experts if this divides i; default: 1 */
     struct list expert_blocks;   /* of int: instead, the blocks that have experts */
+    bool router_bias;            /* the router adds a bias to each expert's score, which balances their loads */
+    int expert_latent;           /* width of the rows that experts get and give; 0: hidden */
+    /* Hybrid models (pattern.h). */
+    const char *pattern;         /* a letter a half-block; NULL: all blocks have attention and an MLP or experts */
+    struct mamba *mamba;
+    struct delta *delta;
+    struct lightning *linear;
+    bool attention_gate;         /* attention's results are multiplied by a gate, which further columns of Q compute */
     int mtp;                     /* modules of multi-token prediction, which predict one token further each */
 };
 /* Fills the defaults that depend on other keys, and checks that the values fit together. */
 int transformer_finish(struct transformer *shape, struct error *err);
-bool transformer_has_experts(const struct transformer *shape, int block);
-bool transformer_has_window(const struct transformer *shape, int block);
 /* Rows of the embedding: the vocabulary as it was written or, if it does not divide by `tensor`, the padded one. */
 double transformer_vocabulary(const struct transformer *shape, int tensor);
 /* The vocabulary rounded up to a multiple of 128 x tensor, as Megatron-LM pads any vocabulary

@@ -16,16 +16,21 @@ const char *const router_names[] = ENUM_NAMES(ROUTERS);
 
 enum { MAX_LAYERS = 100000, MAX_WIDTH = 1 << 24, MAX_SEQUENCE = 1 << 28 };
 
+static bool has_pattern(const struct node *mapping)
+{
+    return node_get(mapping, "pattern");
+}
+
 #define WAY(member) .key = #member, AT(transformer, ways.member)
 static const struct field transformer_fields[] = {
     {KEY(transformer, layers), .also = "num_layers num_hidden_layers n_layer",
-     .kind = FIELD_INT, .brief = "number of blocks", .required = true, .min = 1,
-     .max = MAX_LAYERS},
+     .kind = FIELD_INT, .brief = "number of blocks; left out: the layers of pattern", .required = true,
+     .dispensable = has_pattern, .min = 1, .max = MAX_LAYERS},
     {KEY(transformer, hidden), .also = "hidden_size d_model n_embd",
      .kind = FIELD_INT, .brief = "width of the hidden states", .required = true, .min = 1,
      .max = MAX_WIDTH / 4},
     {KEY(transformer, heads), .also = "num_attention_heads n_head num_heads",
-     .kind = FIELD_INT, .brief = "number of attention heads", .required = true, .min = 1,
+     .kind = FIELD_INT, .brief = "number of attention heads", .required = true, .dispensable = has_pattern, .min = 1,
      .max = MAX_WIDTH},
     {KEY(transformer, kv_heads), .also = "num_key_value_heads num_query_groups",
      .kind = FIELD_INT, .brief = "number of heads of keys and values; left out: as heads",
@@ -198,6 +203,22 @@ static const struct field transformer_fields[] = {
      .brief = "block i, counted from 0, has experts if this number divides i; left out: 1"},
     {KEY(transformer, expert_blocks), .kind = FIELD_INTS, .min = 0, .max = MAX_LAYERS,
      .brief = "instead of dense_layers and moe_every: the blocks, counted from 0, that have experts"},
+    {KEY(transformer, router_bias), .kind = FIELD_BOOL,
+     .brief = "with experts: the router adds a bias to each expert's score, which balances their loads (DeepSeek-V3, Nemotron "
+              "3); left out: false"},
+    {KEY(transformer, expert_latent), .kind = FIELD_INT, .min = 1, .max = MAX_WIDTH,
+     .brief = "with experts: a GEMM brings the hidden states to this width before they are sent to experts, and another one "
+              "back (Nemotron 3 Super); left out: experts get the hidden states"},
+    {KEY(transformer, pattern), .kind = FIELD_STRING,
+     .brief = "a hybrid model: one letter a half of a block, repeated until layers: * attention, + latent attention, M Mamba-2, "
+              "G gated delta net, K Kimi delta attention, L lightning attention, - MLP, E experts; parentheses hold one "
+              "layer: '(GE)(GE)(GE)(*E)'; left out: each block has attention and an MLP or experts"},
+    {KEY(transformer, mamba), .kind = FIELD_OPTIONAL, .table = &mamba_table, .brief = "widths of Mamba-2 (M)"},
+    {KEY(transformer, delta), .kind = FIELD_OPTIONAL, .table = &delta_table, .brief = "widths of delta nets (G, K)"},
+    {KEY(transformer, linear), .kind = FIELD_OPTIONAL, .table = &lightning_table, .brief = "widths of lightning attention (L)"},
+    {KEY(transformer, attention_gate), .kind = FIELD_BOOL,
+     .brief = "attention's results are multiplied by a gate, which more columns of the queries' GEMM compute (Qwen3-Next); left "
+              "out: false"},
     {KEY(transformer, mtp), .also = "mtp_num_layers num_nextn_predict_layers", .kind = FIELD_INT, .min = 0, .max = 16,
      .fallback = "0",
      .brief = "modules of multi-token prediction (DeepSeek-V3: 1): each has a block like the last, a GEMM of 2 hidden x "
@@ -237,7 +258,7 @@ static void check_companions(const struct transformer *shape, struct error *err)
         {"experts_per_token", "experts"}, {"expert_ffn", "experts"}, {"expert_skew", "experts"},
         {"shared_experts", "experts"}, {"shared_ffn", "shared_experts"}, {"shared_gate", "shared_experts"},
         {"dense_layers", "experts"}, {"moe_every", "experts"}, {"expert_blocks", "experts"},
-        {"full_every", "window"}, {"full_blocks", "window"}, {"chunked", "window"},
+        {"expert_latent", "experts"}, {"router_bias", "experts"}, {"full_every", "window"}, {"full_blocks", "window"}, {"chunked", "window"},
     };
     static const struct { const char *key, *other; } alternatives[] = {
         {"full_blocks", "full_every"}, {"expert_blocks", "dense_layers"}, {"expert_blocks", "moe_every"},
@@ -287,28 +308,21 @@ static void finish_experts(struct transformer *shape, struct error *err)
         shape->expert_ffn = shape->ffn;
     if (!given(shape, "moe_every"))
         shape->moe_every = 1;
+    if (!given(shape, "expert_latent"))
+        shape->expert_latent = 0;
     if (!given(shape, "shared_ffn"))
         shape->shared_ffn = shape->shared_experts * shape->expert_ffn;
-}
-
-bool transformer_has_experts(const struct transformer *shape, int block)
-{
-    if (shape->expert_blocks.node)
-        return list_has(&shape->expert_blocks, block);
-    return shape->experts > 0 && block >= shape->dense_layers && block % shape->moe_every == 0;
-}
-
-bool transformer_has_window(const struct transformer *shape, int block)
-{
-    if (shape->full_blocks.node)
-        return shape->window > 0 && !list_has(&shape->full_blocks, block);
-    return shape->window > 0 && !(shape->full_every && (block + 1) % shape->full_every == 0);
 }
 
 int transformer_finish(struct transformer *shape, struct error *err)
 {
     int before = err->count + err->dropped;
 
+    pattern_finish(shape, err);
+    if (err->count + err->dropped > before)
+        return -1;
+    if (shape->pattern && !given(shape, "heads"))
+        shape->heads = 1;
     if (!given(shape, "kv_heads"))
         shape->kv_heads = shape->heads;
     if (!given(shape, "embedding_size"))

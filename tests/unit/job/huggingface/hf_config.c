@@ -48,8 +48,8 @@ static const char *blocks(const struct model *model, bool experts)
     char *text = arena_alloc(&arena, (size_t)shape->layers + 1);
 
     for (int i = 0; i < shape->layers; i++)
-        text[i] = experts && transformer_has_experts(shape, i) ? 'e' :
-                  !experts && transformer_has_window(shape, i) ? 'w' :
+        text[i] = experts && transformer_halves(shape, i).experts ? 'e' :
+                  !experts && transformer_halves(shape, i).window ? 'w' :
                                                                  '.';
     return text;
 }

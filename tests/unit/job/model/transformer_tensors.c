@@ -95,8 +95,8 @@ static void blocks_by_lists(void **state)
 
     (void)state;
     for (int i = 0; i < 4; i++) {
-        assert_true(transformer_has_experts(model.transformer, i) == (i == 0 || i == 3));
-        assert_true(transformer_has_window(model.transformer, i) == (i != 1));
+        assert_true(transformer_halves(model.transformer, i).experts == (i == 0 || i == 3));
+        assert_true(transformer_halves(model.transformer, i).window == (i != 1));
     }
     refused("transformer: {layers: 4, hidden: 64, heads: 4, sequence: 32, vocabulary: 128, window: 8, full_every: 2, "
             "full_blocks: [1]}", "1:102: transformer: full_blocks and full_every say the same; expected one of them");

@@ -1,0 +1,99 @@
+/* The words of blocks that mix tokens by a recurrence: their products, what a context group exchanges, chunked kernels, and the
+ * norm and gate behind them. */
+#include "model/operator.h"
+
+#include <math.h>
+
+#include "base/base.h"
+
+struct tensor mixer_product(struct operators *ops, struct tensor in, double out, bool whole_input)
+{
+    return product(ops, &(struct weight_product){.id = PRODUCT_MIXER_IN, .in = in, .out = out,
+                                                 .split = whole_input ? SPLIT_COLUMNS : SPLIT_NONE, .place = PLACE_BLOCK,
+                                                 .target = LORA_TARGET_COUNT, .whole_input = whole_input});
+}
+
+void mixer_projection(struct operators *ops, struct tensor in)
+{
+    product(ops, &(struct weight_product){.id = PRODUCT_PROJECTION, .in = in, .out = ops->cut->hidden, .split = SPLIT_ROWS,
+                                          .place = PLACE_BLOCK, .target = LORA_TARGET_COUNT, .sums = true, .pieces = true});
+}
+
+double mixer_copies(const struct cut *cut, double groups)
+{
+    return fmax(1, cut->context / (groups / cut->tensor));
+}
+
+/* Each is put into the order in which GPUs exchange it, and after it into the order of tokens. */
+void mixer_exchanges(struct operators *ops, const double *widths, size_t count)
+{
+    const struct cut *cut = ops->cut;
+
+    for (size_t i = 0; i < count && cut->context > 1; i++) {
+        double bytes = cut->tokens * widths[i] * cut->value;
+
+        operator_begin(ops, "mixer-exchange", 0);
+        sends(ops, SENT_MIXED, 1, 1, bytes);
+        for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++)
+            plain_kernels(ops, "mixer-exchange", (enum phase)phase, CLASS_COPY, 2, 4 * bytes);
+    }
+}
+
+static void scan_kernels(struct operators *ops, const struct scan_kernel *kernel, enum phase phase, int times)
+{
+    if (kernel->flop > 0)
+        add_kernel(ops, (struct kernel){.name = kernel->name, .kind = KERNEL_MATMUL, .phase = phase, .dtype = ops->cut->dtype,
+                                        .batch = 1, .flop = kernel->flop, .bytes = kernel->bytes, .launches = times});
+    else
+        plain_kernels(ops, kernel->name, phase, CLASS_OTHER, times, times * kernel->bytes);
+}
+
+void scan(struct operators *ops, const char *name, double recurrence, const struct scan_kernel *kernels, size_t count)
+{
+    operator_begin(ops, name, 0)->recurrence = recurrence;
+    for (size_t i = 0; i < count; i++)
+        scan_kernels(ops, &kernels[i], PHASE_FORWARD, 1);
+    for (size_t i = 0; i < count; i++)
+        if (kernels[i].again)
+            scan_kernels(ops, &kernels[i], PHASE_BACKWARD_INPUT, 1);
+    for (size_t i = count; i-- > 0;)
+        scan_kernels(ops, &kernels[i], PHASE_BACKWARD_INPUT, 2);
+}
+
+void keep_mixed(struct operators *ops, const char *name, double width)
+{
+    if (width > 0)
+        keep(ops, (struct kept_value){.name = name, .order = KEPT_QKV, .kind = KEPT_VALUES, .rows = ops->cut->tokens,
+                                      .as = {width, ops->cut->value, 1}});
+}
+
+/* Forward: reads the result and the gate. Backward: reads both and the gradient, and writes two gradients. */
+struct tensor gated_norm(struct operators *ops, double width, double weights)
+{
+    const struct cut *cut = ops->cut;
+    double bytes = cut->tokens * width * cut->value;
+
+    operator_begin(ops, "gated-norm", 0);
+    memory_kernel(ops, "gated-norm", PHASE_FORWARD, CLASS_RMSNORM_FORWARD, 3 * bytes);
+    memory_kernel(ops, "gated-norm", PHASE_BACKWARD_INPUT, CLASS_RMSNORM_BACKWARD, 5 * bytes);
+    vector(ops, PLACE_BLOCK, weights);
+    return (struct tensor){cut->tokens, width, keep(ops, (struct kept_value){
+        .name = "projection input", .order = KEPT_PROJECTION_INPUT, .kind = KEPT_INPUT, .rows = cut->tokens,
+        .as = {width, cut->saved, 0}}), 0};
+}
+
+struct tensor gated(struct operators *ops, struct tensor in)
+{
+    const struct cut *cut = ops->cut;
+    double bytes = cut->tokens * cut->gate * cut->value;
+
+    if (cut->gate == 0)
+        return in;
+    operator_begin(ops, "attention-gate", 0);
+    memory_kernel(ops, "attention-gate", PHASE_FORWARD, CLASS_OTHER, 3 * bytes);
+    memory_kernel(ops, "attention-gate", PHASE_BACKWARD_INPUT, CLASS_OTHER, 5 * bytes);
+    keep_mixed(ops, "attention gate", cut->gate);
+    in.kept = keep(ops, (struct kept_value){.name = "projection input", .order = KEPT_PROJECTION_INPUT, .kind = KEPT_INPUT,
+                                            .rows = cut->tokens, .as = {cut->gate, cut->saved, 0}});
+    return in;
+}

@@ -1,0 +1,249 @@
+#include "model/pattern.h"
+
+#include <string.h>
+
+#include "base/base.h"
+#include "config/field.h"
+#include "model/transformer.h"
+
+enum { MOST = 1 << 24 };
+#define SIZE(mapping, member, text) \
+    {KEY(mapping, member), .kind = FIELD_INT, .required = true, .min = 1, .max = MOST, .brief = text}
+static const struct field mamba_fields[] = {
+    SIZE(mamba, heads, "number of heads"), SIZE(mamba, head_size, "width of a head"), SIZE(mamba, state, "values of a state's row"),
+    SIZE(mamba, groups, "groups of heads that share B and C"),
+    {KEY(mamba, conv), .kind = FIELD_INT, .min = 1, .max = 64, .fallback = "4", .brief = "tokens of the convolution"},
+    {KEY(mamba, chunk), .kind = FIELD_INT, .min = 1, .max = MOST, .fallback = "128",
+     .brief = "tokens that are computed together; model FLOPs do not depend on it"},
+};
+const struct table mamba_table = {TABLE("mamba", "the widths of Mamba-2, letter M of the pattern", mamba, mamba_fields)};
+static const struct field delta_fields[] = {
+    SIZE(delta, key_heads, "heads of queries and keys"), SIZE(delta, key_size, "width of one of them"),
+    SIZE(delta, value_heads, "heads of values; K: as many as key_heads"), SIZE(delta, value_size, "width of one of them"),
+    {KEY(delta, conv), .kind = FIELD_INT, .min = 1, .max = 64, .fallback = "4", .brief = "tokens of the convolution"},
+    {KEY(delta, chunk), .kind = FIELD_INT, .min = 1, .max = MOST, .fallback = "64", .brief = "tokens that are computed together"},
+};
+const struct table delta_table = {
+    TABLE("delta", "the widths of gated delta nets, letters G and K of the pattern", delta, delta_fields)};
+static const struct field lightning_fields[] = {
+    SIZE(lightning, heads, "number of heads"), SIZE(lightning, head_size, "width of a head"),
+    {KEY(lightning, block), .kind = FIELD_INT, .min = 1, .max = MOST, .fallback = "256",
+     .brief = "tokens that are computed together"},
+};
+const struct table lightning_table = {
+    TABLE("linear", "the widths of lightning attention, letter L of the pattern", lightning, lightning_fields)};
+
+/* Megatron Core's letters (models/hybrid/hybrid_layer_allocation.py), and two for mixers that it lacks. */
+static const struct { char letter; enum mixer mixer; const char *key, *what; } mixers[] = {
+    {'*', MIXER_ATTENTION, NULL, "attention"}, {'+', MIXER_LATENT, "kv_rank", "latent attention"},
+    {'M', MIXER_MAMBA, "mamba", "Mamba-2"}, {'G', MIXER_DELTA, "delta", "a gated delta net"},
+    {'K', MIXER_KIMI, "delta", "Kimi delta attention"}, {'L', MIXER_LIGHTNING, "linear", "lightning attention"},
+};
+
+static enum mixer mixer_of(char letter)
+{
+    for (size_t i = 0; i < COUNT(mixers); i++)
+        if (mixers[i].letter == letter)
+            return mixers[i].mixer;
+    return MIXER_NONE;
+}
+
+/* Reads the layer that begins there; returns where the next one does. NULL: it is none. */
+static const char *read_layer(const char *at, struct halves *halves)
+{
+    bool several = *at == '(';
+
+    *halves = (struct halves){0};
+    at += several;
+    halves->mixer = mixer_of(*at);
+    at += halves->mixer != MIXER_NONE;
+    if (several || halves->mixer == MIXER_NONE) {
+        halves->experts = *at == 'E';
+        halves->mlp = halves->experts || *at == '-';
+        at += halves->mlp;
+    }
+    if ((several && *at != ')') || (halves->mixer == MIXER_NONE && !halves->mlp))
+        return NULL;
+    return at + several;
+}
+
+int pattern_layers(const struct transformer *shape)
+{
+    struct halves halves;
+    int n = 0;
+
+    for (const char *at = shape->pattern; at && *at && *at != '/'; n++)
+        at = read_layer(at, &halves);
+    return n;
+}
+
+/* Of the blocks of multi-token prediction: what stands behind the '/', a mixer and an MLP, or the last block. */
+static struct halves predicting(const struct transformer *shape)
+{
+    const char *slash = shape->pattern ? strchr(shape->pattern, '/') : NULL;
+    struct halves halves = {0}, more = {0};
+    const char *rest;
+
+    if (!slash)
+        return transformer_halves(shape, shape->layers - 1);
+    rest = read_layer(slash + 1, &halves);
+    if (rest && *rest && read_layer(rest, &more)) {
+        halves.mlp |= more.mlp;
+        halves.experts |= more.experts;
+    }
+    return halves;
+}
+
+struct halves transformer_halves(const struct transformer *shape, int block)
+{
+    struct halves halves = {shape->kv_rank > 0 ? MIXER_LATENT : MIXER_ATTENTION, .mlp = true};
+
+    if (block >= shape->layers)
+        return predicting(shape);
+    if (shape->pattern) {
+        const char *at = shape->pattern;
+
+        for (int i = block % pattern_layers(shape); i >= 0; i--)
+            at = read_layer(at, &halves);
+    } else if (shape->expert_blocks.node) {
+        halves.experts = list_has(&shape->expert_blocks, block);
+    } else {
+        halves.experts = shape->experts > 0 && block >= shape->dense_layers && block % shape->moe_every == 0;
+    }
+    if (shape->window > 0 && (halves.mixer == MIXER_ATTENTION || halves.mixer == MIXER_LATENT))
+        halves.window = shape->full_blocks.node ? !list_has(&shape->full_blocks, block) :
+                                                  !(shape->full_every && (block + 1) % shape->full_every == 0);
+    return halves;
+}
+
+bool transformer_mixes(const struct transformer *shape, enum mixer mixer)
+{
+    if (!shape->pattern)
+        return mixer == (shape->kv_rank > 0 ? MIXER_LATENT : MIXER_ATTENTION);
+    for (size_t i = 0; i < COUNT(mixers); i++)
+        if (mixers[i].mixer == mixer)
+            return strchr(shape->pattern, mixers[i].letter);
+    return false;
+}
+
+int mixer_widths(const struct transformer *shape, struct mixer_width widths[MIXER_WIDTHS])
+{
+    int n = 0;
+
+    if (transformer_mixes(shape, MIXER_MAMBA)) {
+        widths[n++] = (struct mixer_width){.size = shape->mamba->heads, .what = "heads of Mamba-2"};
+        widths[n++] = (struct mixer_width){.size = shape->mamba->groups, .what = "groups of Mamba-2", .groups = true};
+    }
+    if (transformer_mixes(shape, MIXER_DELTA) || transformer_mixes(shape, MIXER_KIMI)) {
+        widths[n++] = (struct mixer_width){.size = shape->delta->key_heads, .what = "key heads of the delta net"};
+        widths[n++] = (struct mixer_width){.size = shape->delta->value_heads, .what = "value heads of the delta net"};
+    }
+    if (transformer_mixes(shape, MIXER_LIGHTNING))
+        widths[n++] = (struct mixer_width){.size = shape->linear->heads, .what = "heads of lightning attention"};
+    return n;
+}
+
+/* ---- what a person may write ---- */
+
+static struct loc loc_of(const struct transformer *shape, const char *key)
+{
+    return field_loc(&transformer_table, shape, key);
+}
+
+/* The first place of the pattern that no layer begins; NULL: there is none. */
+static const char *wrong(const char *pattern)
+{
+    struct halves halves;
+    bool predicts = false;
+
+    for (const char *at = pattern, *next; *at; at = next) {
+        next = *at == '/' && !predicts && at > pattern && at[1] ? at + 1 : read_layer(at, &halves);
+        predicts |= *at == '/';
+        if (!next)
+            return at;
+    }
+    return NULL;
+}
+
+static void check_letters(const struct transformer *shape, struct error *err)
+{
+    const char *at = wrong(shape->pattern);
+    int place = at ? (int)(at - shape->pattern) + 1 : 0;
+
+    if (!*shape->pattern)
+        error_add(err, EXIT_INPUT, loc_of(shape, "pattern"), "transformer: pattern: is empty; expected letters, such as '(*-)'");
+    else if (at && *at == '|')
+        error_add(err, EXIT_INPUT, loc_of(shape, "pattern"), "transformer: pattern: '|' at letter %d ends a pipeline stage; "
+                  "leave it out, and say how many layers each stage has as 'strategy: {split: [...]}'", place);
+    else if (at && *at == 'D')
+        error_add(err, EXIT_INPUT, loc_of(shape, "pattern"), "transformer: pattern: 'D' at letter %d is sparse attention, which "
+                  "is not simulated; '+' is latent attention over all keys", place);
+    else if (at && *at == '(')
+        error_add(err, EXIT_INPUT, loc_of(shape, "pattern"), "transformer: pattern: the parenthesis at letter %d holds one "
+                  "layer: at most one of * + M G K L, then at most one of - E, and ')', such as '(GE)'", place);
+    else if (at)
+        error_add(err, EXIT_INPUT, loc_of(shape, "pattern"), "transformer: pattern: unknown letter '%c' at %d; expected "
+                  "* (attention), + (latent attention), M (Mamba-2), G (gated delta net), K (Kimi delta attention), L (lightning "
+                  "attention), - (MLP), E (experts), and parentheses around what counts as one layer", *at, place);
+}
+
+/* A mixer's mapping goes with its letter, and the reverse. */
+static void check_mappings(const struct transformer *shape, struct error *err)
+{
+    static const char *const keys[] = {"mamba", "delta", "linear"};
+    bool attends = transformer_mixes(shape, MIXER_ATTENTION) || transformer_mixes(shape, MIXER_LATENT);
+
+    for (size_t i = 0; i < COUNT(mixers) && shape->pattern; i++)
+        if (mixers[i].key && transformer_mixes(shape, mixers[i].mixer) &&
+            !field_given(&transformer_table, shape, mixers[i].key))
+            error_add(err, EXIT_INPUT, loc_of(shape, "pattern"), "transformer: pattern: '%c' is %s, whose widths are missing; "
+                      "expected '%s'", mixers[i].letter, mixers[i].what, mixers[i].key);
+    for (size_t i = 0; i < COUNT(keys); i++) {
+        bool used = false;
+
+        for (size_t k = 0; k < COUNT(mixers); k++)
+            used |= mixers[k].key && !strcmp(mixers[k].key, keys[i]) && transformer_mixes(shape, mixers[k].mixer);
+        if (!used && field_given(&transformer_table, shape, keys[i]))
+            error_clash(err, loc_of(shape, keys[i]), "transformer: %s: no block has this mixer; expected its letter in 'pattern'",
+                        keys[i]);
+    }
+    if (!shape->pattern)
+        return;
+    if (attends && !field_given(&transformer_table, shape, "heads"))
+        error_add(err, EXIT_INPUT, loc_of(shape, "pattern"), "transformer: pattern: its attention needs the key 'heads'");
+    if (strchr(shape->pattern, 'E') && !shape->experts)
+        error_add(err, EXIT_INPUT, loc_of(shape, "pattern"), "transformer: pattern: 'E' stands for experts, and there are none; "
+                  "expected the keys 'experts' and 'experts_per_token'");
+    if (shape->experts && !strchr(shape->pattern, 'E'))
+        error_clash(err, loc_of(shape, "experts"), "transformer: experts: no block has them; expected 'E' in 'pattern'");
+    if (shape->kv_rank && transformer_mixes(shape, MIXER_ATTENTION))
+        error_clash(err, loc_of(shape, "pattern"), "transformer: pattern: '*' is attention that is not latent, beside kv_rank; "
+                    "expected '+'");
+    if (transformer_mixes(shape, MIXER_KIMI) && shape->delta && shape->delta->key_heads != shape->delta->value_heads)
+        error_clash(err, loc_of(shape, "delta"), "transformer: delta: Kimi delta attention has as many heads of keys as of "
+                    "values; found %d and %d", shape->delta->key_heads, shape->delta->value_heads);
+}
+
+void pattern_finish(struct transformer *shape, struct error *err)
+{
+    static const char *const others[] = {"dense_layers", "moe_every", "expert_blocks", "parallel"};
+    int before = err->count + err->dropped, n;
+
+    if (shape->pattern)
+        check_letters(shape, err);
+    if (err->count + err->dropped > before)
+        return;
+    check_mappings(shape, err);
+    if (!shape->pattern)
+        return;
+    for (size_t i = 0; i < COUNT(others); i++)
+        if (field_given(&transformer_table, shape, others[i]) && (i < 3 || shape->parallel))
+            error_clash(err, loc_of(shape, others[i]), "transformer: %s: does not go with 'pattern', which says the halves of every "
+                        "block; leave it out", others[i]);
+    n = pattern_layers(shape);
+    if (!field_given(&transformer_table, shape, "layers"))
+        shape->layers = n;
+    if (shape->layers % n)
+        error_clash(err, loc_of(shape, "layers"), "transformer: layers: %d is no multiple of the %d layers of 'pattern'; a letter "
+                    "alone is a layer, and so is what parentheses hold", shape->layers, n);
+}
