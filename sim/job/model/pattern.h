@@ -11,6 +11,8 @@ struct transformer;
 
 /* What mixes the tokens of a sample in a block. */
 enum mixer { MIXER_NONE, MIXER_ATTENTION, MIXER_LATENT, MIXER_MAMBA, MIXER_DELTA, MIXER_KIMI, MIXER_LIGHTNING, MIXER_COUNT };
+/* Their letters, the key of the mapping with their widths, or NULL, and their names; the last one's letter is 0. */
+extern const struct mixer_letter { char letter; enum mixer mixer; const char *key, *what; } mixer_letters[];
 /* The halves of one block. */
 struct halves { enum mixer mixer; bool mlp, experts, window; };
 
@@ -27,6 +29,8 @@ extern const struct table mamba_table, delta_table, lightning_table;
 int pattern_layers(const struct transformer *shape);
 /* The halves of block i, counted from 0; i is shape->layers for the blocks of multi-token prediction. */
 struct halves transformer_halves(const struct transformer *shape, int block);
+/* The first place of a pattern where no layer begins; NULL: there is none. */
+const char *pattern_wrong(const char *pattern);
 /* Whether any block has that mixer. */
 bool transformer_mixes(const struct transformer *shape, enum mixer mixer);
 /* Fills the number of layers where the pattern says it; checks letters, parentheses and mappings. */

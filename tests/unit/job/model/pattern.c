@@ -1,4 +1,4 @@
-/* hybrid: parameters of published hybrid models, to the last digit where they are known so (safetensors' counts, config.json of
+/* pattern: parameters of published hybrid models, to the last digit where they are known so (safetensors' counts, config.json of
  * each model), and how a pattern is read and refused. */
 #include "model_files.h"
 

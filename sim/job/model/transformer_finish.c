@@ -1,0 +1,137 @@
+/* The defaults of a transformer's shape that depend on other keys, and checks that values fit together. */
+#include "model/operator_internal.h"
+
+#include <stddef.h>
+
+#include "base/base.h"
+#include "config/field.h"
+
+static struct loc loc_of(const struct transformer *shape, const char *key)
+{
+    return field_loc(&transformer_table, shape, key);
+}
+
+static bool given(const struct transformer *shape, const char *key)
+{
+    return field_given(&transformer_table, shape, key);
+}
+
+/* Keys that have no effect without another key. */
+static void check_companions(const struct transformer *shape, struct error *err)
+{
+    static const struct { const char *key, *needs; } companions[] = {
+        {"q_rank", "kv_rank"}, {"rope_head_size", "kv_rank"}, {"value_head_size", "kv_rank"},
+        {"experts_per_token", "experts"}, {"expert_ffn", "experts"}, {"expert_skew", "experts"},
+        {"shared_experts", "experts"}, {"shared_ffn", "shared_experts"}, {"shared_gate", "shared_experts"},
+        {"dense_layers", "experts"}, {"moe_every", "experts"}, {"expert_blocks", "experts"},
+        {"expert_latent", "experts"}, {"router_bias", "experts"}, {"full_every", "window"}, {"full_blocks", "window"}, {"chunked", "window"},
+    };
+    static const struct { const char *key, *other; } alternatives[] = {
+        {"full_blocks", "full_every"}, {"expert_blocks", "dense_layers"}, {"expert_blocks", "moe_every"},
+    };
+
+    for (size_t i = 0; i < COUNT(companions); i++)
+        if (given(shape, companions[i].key) && !given(shape, companions[i].needs))
+            error_clash(err, loc_of(shape, companions[i].key),
+                        "transformer: %s goes with '%s', which is missing", companions[i].key, companions[i].needs);
+    for (size_t i = 0; i < COUNT(alternatives); i++)
+        if (given(shape, alternatives[i].key) && given(shape, alternatives[i].other))
+            error_add(err, EXIT_INPUT, loc_of(shape, alternatives[i].other), "transformer: %s and %s say the same; "
+                      "expected one of them", alternatives[i].key, alternatives[i].other);
+    if (shape->alibi && shape->positions > 0)
+        error_clash(err, loc_of(shape, "alibi"), "transformer: alibi: goes with 'positions: 0', found %d "
+                    "learned positions", shape->positions);
+    if (shape->qk_norm && shape->kv_rank)
+        error_clash(err, loc_of(shape, "qk_norm"), "transformer: qk_norm: does not go with latent attention, "
+                    "whose latent vectors have norms; leave it out");
+    if (shape->parallel && shape->post_norms)
+        error_clash(err, loc_of(shape, "post_norms"), "transformer: post_norms: does not go with parallel");
+    if (shape->window > 0 && !shape->causal)
+        error_clash(err, loc_of(shape, "window"), "transformer: window: goes with a decoder, whose queries "
+                    "see earlier keys; expected 'causal: true', or no window");
+    if (shape->kv_rank && !shape->ways.fused_qkv && !field_supplied(&transformer_table, shape, "fused_qkv"))
+        error_clash(err, loc_of(shape, "fused_qkv"), "software: fused_qkv: has no effect here: latent "
+                    "attention has GEMMs of its own for queries, keys and values; leave it out");
+}
+
+static void finish_experts(struct transformer *shape, struct error *err)
+{
+    check_companions(shape, err);
+    if (!given(shape, "value_head_size"))
+        shape->value_head_size = shape->kv_rank ? shape->head_size : 0;
+    if (!shape->experts)
+        return;
+    if (!given(shape, "expert_skew"))
+        shape->expert_skew = 0;
+    if (!shape->experts_per_token)
+        error_add(err, EXIT_INPUT, loc_of(shape, "experts"),
+                  "transformer: missing key 'experts_per_token', which 'experts' needs");
+    else if (shape->experts_per_token > shape->experts)
+        error_clash(err, loc_of(shape, "experts_per_token"),
+                    "transformer: experts_per_token: %d of %d experts; expected at most all of them",
+                    shape->experts_per_token, shape->experts);
+    if (!given(shape, "expert_ffn"))
+        shape->expert_ffn = shape->ffn;
+    if (!given(shape, "moe_every"))
+        shape->moe_every = 1;
+    if (!given(shape, "expert_latent"))
+        shape->expert_latent = 0;
+    if (!given(shape, "shared_ffn"))
+        shape->shared_ffn = shape->shared_experts * shape->expert_ffn;
+}
+
+int transformer_finish(struct transformer *shape, struct error *err)
+{
+    int before = err->count + err->dropped;
+
+    pattern_finish(shape, err);
+    if (err->count + err->dropped > before)
+        return -1;
+    if (shape->pattern && !given(shape, "heads"))
+        shape->heads = 1;
+    if (!given(shape, "kv_heads"))
+        shape->kv_heads = shape->heads;
+    if (!given(shape, "embedding_size"))
+        shape->embedding_size = shape->hidden;
+    if (!given(shape, "norm_bias"))
+        shape->norm_bias = shape->norm == NORM_LAYERNORM;
+    if (!given(shape, "projection_bias"))
+        shape->projection_bias = shape->bias;
+    if (!given(shape, "ffn"))
+        shape->ffn = 4 * shape->hidden;
+    if (!given(shape, "positions"))
+        shape->positions = shape->sequence;
+    if (!given(shape, "fused_norm"))
+        shape->ways.fused_norm = shape->ways.fused_kernels;
+    if (!given(shape, "fused_gate"))
+        shape->ways.fused_gate = shape->ways.fused_qkv;
+    if (!given(shape, "rotary"))
+        shape->ways.rotary = shape->ways.fused_kernels ? ROTARY_FUSED : ROTARY_COMPLEX;
+    if (!given(shape, "repeated_groups"))
+        shape->ways.repeated_groups = !shape->ways.fused_kernels;
+    if (!given(shape, "fused_clamp"))
+        shape->ways.fused_clamp = shape->ways.fused_kernels && shape->ways.fused_experts;
+    if (!given(shape, "fused_bias"))
+        shape->ways.fused_bias = !shape->ways.fused_kernels;
+    if (!given(shape, "attention_dropout"))
+        shape->attention_dropout = shape->dropout;
+    if (!given(shape, "head_size")) {
+        if (shape->hidden % shape->heads)
+            error_clash(err, loc_of(shape, "heads"),
+                        "transformer: heads: %d does not divide hidden %d; if that is intended, give head_size",
+                        shape->heads, shape->hidden);
+        shape->head_size = shape->hidden / shape->heads;
+    }
+    if (shape->heads % shape->kv_heads)
+        error_clash(err, loc_of(shape, "kv_heads"), "transformer: kv_heads: %d does not divide the %d heads",
+                    shape->kv_heads, shape->heads);
+    if (shape->positions > 0 && shape->sequence > shape->positions)
+        error_clash(err, loc_of(shape, "sequence"),
+                    "transformer: sequence: %d is longer than the %d learned positions", shape->sequence,
+                    shape->positions);
+    if (shape->mtp > 0 && shape->head != HEAD_LANGUAGE_MODEL)
+        error_clash(err, loc_of(shape, "mtp"), "transformer: mtp: goes with 'head: language-model', whose output layer "
+                    "predicts tokens");
+    finish_experts(shape, err);
+    return err->count + err->dropped > before ? -1 : 0;
+}
