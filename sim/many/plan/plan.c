@@ -198,7 +198,8 @@ static void note_missed(struct search *search, const uint64_t *numbers, size_t c
 static int replay_all(struct search *search, struct error *err)
 {
     struct plan_outcome *outcome = search->outcome;
-    size_t memory = outcome->counts.memory, count;
+    uint64_t memory = outcome->counts.memory;
+    size_t count;
     uint64_t *numbers = xcalloc(search->nopen + 1, sizeof *numbers);
     int rc = 0;
 
@@ -353,8 +354,8 @@ int plan_search(struct space *space, const struct plan_options *options, struct 
 
     *outcome = (struct plan_outcome){.counts.considered = space->selection.looked, .nearest.lacks = INFINITY,
                                      .miss.share = INFINITY, .halved = {0, NAN, NAN}};
-    for (size_t i = 0; i < space->sweep.points.constraints.count; i++)
-        outcome->counts.by_rule += space->selection.dropped[i];
+    for (size_t i = 0; i < space->nrules; i++)
+        *(space->rules[i].of_states ? &outcome->counts.memory : &outcome->counts.by_rule) += space->selection.dropped[i];
     rc = run(&search, err);
     free(search.bounds);
     free(search.order);
