@@ -149,6 +149,12 @@ static struct value experts(const struct ground *g, const struct moment *m)
     return g->experts;
 }
 
+static struct value shared_experts(const struct ground *g, const struct moment *m)
+{
+    (void)m;
+    return g->shared_experts;
+}
+
 /* Tensor groups whose GPUs have whole experts each. */
 static struct value expert_parts(const struct ground *g, const struct moment *m)
 {
@@ -171,7 +177,7 @@ static const struct following followings[] = {
     {"schedule", schedule, SCHEDULE}, {"fewest_chunks", fewest_chunks, SCHEDULE}, {"most_chunks", most_chunks, SCHEDULE},
     {"asynchronous", asynchronous, SCHEDULE}, {"with_gradient", with_gradient, SCHEDULE}, {"transformer", transformer, 0},
     {"experts", experts, 0}, {"expert_parts", expert_parts, TENSOR | WHOLE_EXPERTS}, {"model.transformer.layers", layers, 0},
-    {"model.transformer.experts", experts, 0},
+    {"model.transformer.experts", experts, 0}, {"model.transformer.shared_experts", shared_experts, 0},
 };
 
 const struct following *following_of(const char *name)
@@ -247,6 +253,7 @@ void ground_find(const struct builder *builder, struct ground *found)
         .per_node = builder->same_nodes && nodes ? value_number(facts->per_node) : open,
         .transformer = builder->same_layers ? value_boolean(facts->transformer) : open,
         .layers = builder->same_layers && facts->transformer ? value_number(facts->layers) : open,
+        .shared_experts = facts->transformer && builder->variants.count == 1 ? value_number(facts->shared_experts) : open,
         .experts = builder->same_layers && facts->experts > 1 && builder->variants.count == 1 ? value_number(facts->experts) : open,
     };
     if (own)
