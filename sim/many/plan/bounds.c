@@ -53,7 +53,7 @@ static uint32_t size_of(const struct scenario *scenario)
 /* Refuses values that the framework's release lacks and that nobody asked for. */
 static int check_framework(const struct space *space, const struct scenario *scenario, struct error *err)
 {
-    struct arena arena = {0};
+    struct arena arena = {.cache = scenario->arena.cache};
     struct software_lack lack;
     int rc = 0;
 
