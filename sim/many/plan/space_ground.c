@@ -27,6 +27,12 @@ static double number_in(const struct source *source, const struct moment *moment
     return value.kind == VALUE_NUMBER ? value.number : NAN;
 }
 
+/* Whether an axis says it that is not chosen yet: then nothing follows from what else is known. */
+static bool is_awaited(const struct source *source, const struct moment *moment)
+{
+    return source->axis >= 0 && source_value(source, moment).kind == VALUE_NONE;
+}
+
 static struct value known(double number)
 {
     return isnan(number) ? open : value_number(number);
@@ -54,6 +60,8 @@ static struct value data(const struct ground *g, const struct moment *m)
     double said = number_in(&g->data, m), replica = number_in(&g->tensor, m) * number_in(&g->pipeline, m) *
                   number_in(&g->context, m), all = number_of(gpus(g, m));
 
+    if (is_awaited(&g->data, m))
+        return open;
     return !isnan(said) ? value_number(said) : fmod(all, replica) == 0 ? value_number(all / replica) : open;
 }
 
@@ -77,6 +85,8 @@ static struct value micro_batches(const struct ground *g, const struct moment *m
 {
     double said = number_in(&g->micro_batches, m), all = number_in(&g->global, m), one = number_of(step(g, m));
 
+    if (is_awaited(&g->micro_batches, m))
+        return open;
     return !isnan(said) ? value_number(said) : fmod(all, one) == 0 ? value_number(all / one) : open;
 }
 
