@@ -1,5 +1,6 @@
 /* What a plan asks of software files before points are loaded: its default axes, `axes` of a file, {PATH: the argument that sets it};
  * and whether a file may give a key. */
+#include "base/base.h"
 #include "config/conf.h"
 #include "software/software_internal.h"
 

@@ -6,6 +6,7 @@
 
 #include "base/base.h"
 #include "plan/plan_internal.h"
+#include "plan/space_states.h"
 #include "process/pool.h"
 #include "results/results.h"
 #include "sweep/sweep.h"
@@ -357,6 +358,8 @@ int plan_search(struct space *space, const struct plan_options *options, struct 
     for (size_t i = 0; i < space->nrules; i++)
         *(space->rules[i].of_states ? &outcome->counts.memory : &outcome->counts.by_rule) += space->selection.dropped[i];
     rc = run(&search, err);
+    if (isinf(outcome->nearest.lacks))
+        outcome->nearest.lacks = states_nearest(space, &outcome->nearest.number);
     free(search.bounds);
     free(search.order);
     free(search.replayed);

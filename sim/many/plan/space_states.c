@@ -124,6 +124,14 @@ bool states_spare(struct space *space)
     return space->states && isfinite(space->states->nearest.lacks) && (space->states->spares = true);
 }
 
+double states_nearest(const struct space *space, uint64_t *number)
+{
+    if (!space->states || !isfinite(space->states->nearest.lacks))
+        return INFINITY;
+    *number = space->states->nearest.next - 1;
+    return space->states->nearest.lacks;
+}
+
 void states_release(struct space *space)
 {
     if (!space->states)

@@ -10,6 +10,8 @@ void ask_states(struct space *space, struct points *points);
 /* From now on those are kept that lack least, for whoever wants to know what is nearest where nothing fits. False: none was
  * dropped. */
 bool states_spare(struct space *space);
+/* The point that lacks least of those that were dropped: B of a GPU, at least; INFINITY: none was. */
+double states_nearest(const struct space *space, uint64_t *number);
 void states_release(struct space *space);
 
 #endif
