@@ -206,7 +206,8 @@ end
     base=(strategy.tensor=1 strategy.pipeline=4 strategy.schedule=interleaved strategy.expert=8 strategy.zero=1
         strategy.data_parallel=ddp)
     while read -r axis values; do
-        argument=$(sed -n "s/^  ${axis//./[.]}: *\({argument: \)\?\(--[^ ,]*\).*/\2/p" "$root"/platforms/software/megatron-core*.yaml | head -1)
+        argument=$(grep -h "^  ${axis//./[.]}: .*--" "$root"/platforms/software/megatron-core{,-2025}.yaml | head -1 |
+            grep -o -e '--[a-z-]*' | paste -sd'|')
         [ "$argument" ] || fail "$software: $axis has no argument"
         : >written
         for value in $values; do
@@ -221,13 +222,14 @@ end
             strategy.chunks=*) set+=(strategy.pipeline=2 strategy.expert=2) ;;
             strategy.expert=* | strategy.context=*) set+=(strategy.pipeline=1 strategy.schedule=1f1b) ;;
             strategy.data_parallel=synchronous) set+=(software.overlap_gathers=false) ;;
+            strategy.overlap_dispatch=shared-experts) set+=(model.transformer.shared_experts=1) ;;
             esac
             for one in "${set[@]}"; do sets+=(--set "$one"); done
             "$dtsim" emit megatron scenario.yaml "${sets[@]}" >launch 2>err || fail "$software: $axis=$value: $(cat err)"
-            grep -e "$argument" launch | tr -d '\n' >>written
+            grep -E -e "$argument" launch | tr -d '\n' >>written
             echo " " >>written
         done
-        grep -q -e "$argument" written || fail "$software: $axis: no value is written by $argument: $(cat written launch)"
+        grep -q -E -e "$argument" written || fail "$software: $axis: no value is written by $argument: $(cat written launch)"
         [ "$(sort -u written | wc -l)" = "$(wc -w <<<"$values")" ] || [ "$axis" = strategy.schedule ] ||
             fail "$software: $axis=$values: the same words for several: $(cat written)"
     done <listed

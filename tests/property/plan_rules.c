@@ -195,6 +195,39 @@ static int check_space(const char *path, const struct random_space *drawn, uint6
     return dropped;
 }
 
+static int check_written(const struct random_space *space, uint64_t *seed, int *all, int *others)
+{
+    char path[] = "/tmp/dtsim-test-XXXXXX";
+    FILE *file = fdopen(mkstemp(path), "w");
+    int dropped;
+
+    assert_non_null(file);
+    assert_true(fputs(space->text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+    dropped = check_space(path, space, seed, all, others);
+    unlink(path);
+    return dropped;
+}
+
+/* A number of replicas that an axis says is not what remains of the cluster before it is chosen, whichever axis comes first. */
+static void test_replicas_are_awaited(void **state)
+{
+    char text[] = "model: {transformer: {layers: 8, hidden: 1024, heads: 16, sequence: 512, vocabulary: 32000}}\n"
+                  "cluster: {platform: dgx-a100, nodes: 2}\nbatch: {global: 120}\nsoftware: none\n";
+    const struct random_space spaces[] = {
+        {text, {"strategy.tensor=1,2,4,8", "strategy.data=1,2,3,5"}, 2}, {text, {"strategy.data=3,1,5", "strategy.tensor=1,2,4,8"}, 2},
+        {text, {"strategy.tensor=1,2,4,8", "batch.micro_batches=120,60", "strategy.data=1,2"}, 3},
+    };
+    uint64_t seed = 1;
+    int all = 0, others = 0;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(spaces); i++)
+        check_written(&spaces[i], &seed, &all, &others);
+    assert_int_equal(all, 16 + 12 + 16);
+    assert_int_equal(others, 0);
+}
+
 static void test_dropped_points_are_refused(void **state)
 {
     int dropped = 0, all = 0, others = 0, spaces = 0;
@@ -203,14 +236,8 @@ static void test_dropped_points_are_refused(void **state)
     for (uint64_t i = 1; i <= (uint64_t)few_or(60, 2000); i++, spaces++) {
         uint64_t seed = i;
         struct random_space space = draw(&seed);
-        char path[] = "/tmp/dtsim-test-XXXXXX";
-        FILE *file = fdopen(mkstemp(path), "w");
 
-        assert_non_null(file);
-        assert_true(fputs(space.text, file) >= 0);
-        assert_int_equal(fclose(file), 0);
-        dropped += check_space(path, &space, &seed, &all, &others);
-        unlink(path);
+        dropped += check_written(&space, &seed, &all, &others);
         for (size_t s = 0; s < space.nsets; s++)
             free((char *)(uintptr_t)space.sets[s]);
         free(space.text);
@@ -222,7 +249,7 @@ static void test_dropped_points_are_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_dropped_points_are_refused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_replicas_are_awaited), cmocka_unit_test(test_dropped_points_are_refused)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

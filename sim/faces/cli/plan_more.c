@@ -23,7 +23,7 @@ void plan_print_cause(const struct space *space, const struct plan_outcome *outc
             most = space->selection.dropped[i];
             why = space->rules[i].why;
         }
-    fprintf(out, "what keeps them out: memory %zu", outcome->counts.memory);
+    fprintf(out, "what keeps them out: memory %llu", (unsigned long long)outcome->counts.memory);
     if (why) {
         fprintf(out, ", and of the release most, %llu: ", (unsigned long long)most);
         text_write(TEXT_LINE, why, out);

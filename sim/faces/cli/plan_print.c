@@ -51,9 +51,9 @@ static void print_counts(const struct space *space, const struct plan_outcome *o
 {
     const struct plan_counts *counts = &outcome->counts;
 
-    fprintf(out, "%llu combination%s = %llu against a rule + %zu refused + %zu do not fit + %zu surely slower + "
+    fprintf(out, "%llu combination%s = %llu against a rule + %zu refused + %llu do not fit + %zu surely slower + "
                  "%zu replayed", (unsigned long long)counts->considered, counts->considered == 1 ? "" : "s",
-            (unsigned long long)counts->by_rule, counts->refused, counts->memory, counts->pruned, counts->replayed);
+            (unsigned long long)counts->by_rule, counts->refused, (unsigned long long)counts->memory, counts->pruned, counts->replayed);
     if (counts->outside)
         fprintf(out, " + %zu outside the limits", counts->outside);
     if (counts->failed)

@@ -17,6 +17,7 @@ static void find_model(const struct model *model, struct facts *facts)
         facts->heads = shape->heads;
         facts->kv_heads = shape->kv_heads ? shape->kv_heads : facts->heads;
         facts->experts = shape->experts ? shape->experts : 1;
+        facts->shared_experts = shape->shared_experts;
         facts->sequence = shape->sequence;
     } else if (model->layers.count) {
         facts->layers = (int)model->layers.count;

@@ -8,6 +8,7 @@
 struct facts {
     const struct node *root;
     int layers, heads, kv_heads, experts;    /* 1 where the model has none */
+    int shared_experts;                  /* 0: none */
     int sequence;                        /* tokens a sample; 0: the model has none */
     int per_node, nodes;                 /* GPUs of a node, the fewest; 0 nodes: the cluster does not say how many */
     int in_parts;                        /* the GPUs of a cluster that says `parts`; else 0 */

@@ -33,6 +33,9 @@ bool memory_is_short(const struct workload *workload);
  * by the activations that are in flight at once on the rank. 0 or less: it may fit, or nothing is known without a
  * simulation. */
 double memory_surely_lacks(const struct workload *workload, const struct row_counts *counts);
+/* B that the fullest GPU lacks for weights, gradients and optimizer states alone, whatever else it holds; without times nothing
+ * is known: -INFINITY. */
+double memory_states_lack(const struct workload *workload);
 /* Whether twice the micro-batch, in twice the batch, would fit into the GPU's memory too. -1 where such a scenario is
  * none, with the reason. */
 int memory_fits_twice(const struct scenario *scenario, bool *fits, struct error *err);

@@ -105,6 +105,19 @@ double memory_surely_lacks(const struct workload *workload, const struct row_cou
     return most;
 }
 
+double memory_states_lack(const struct workload *workload)
+{
+    double most = -INFINITY;
+
+    for (int r = 0; r < workload->plan.stages && !depends_on_times(workload->scenario); r++) {
+        struct memory states = memory_states(workload->scenario, workload->stages, r);
+        double held = states.bytes[MEMORY_PARAMETERS] + states.bytes[MEMORY_GRADIENTS] + states.bytes[MEMORY_OPTIMIZER];
+
+        most = fmax(most, held - memory_limit_of(workload->scenario, r));
+    }
+    return most;
+}
+
 bool memory_seems_to_fit(const struct workload *workload)
 {
     return states_fit(workload, true, false);

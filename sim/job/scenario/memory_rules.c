@@ -118,7 +118,7 @@ static const struct rule memory_list[] = {
      "adafactor does not know how experts' matrices are stacked; try adam", NULL},
     {"memory.precision", RULE_VALUES, "narrow && !transformer",
      "${memory.precision} needs a transformer; this model says nothing of its GEMMs; try mixed-bf16", NULL},
-    {"memory.precision", RULE_VALUES, "narrow && transformer", NULL, narrow_fault},
+    {"memory.precision", RULE_VALUES, "narrow && transformer", "the GPUs have a rate in the format of the products\n", narrow_fault},
     {"memory.fp8_weights", RULE_VALUES, "narrow && memory.fp8_weights == 'primary' && strategy.zero == 3",
      "primary: does not go with zero 3, whose shares are in bf16; expected kept or cast", NULL},
     {"memory.lora", RULE_VALUES, "memory.lora && !transformer", "needs a transformer; this model says nothing of its GEMMs", NULL},

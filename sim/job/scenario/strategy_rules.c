@@ -182,7 +182,7 @@ static const struct rule data_parallel_list[] = {
     {"strategy.zero", RULE_VALUES, "strategy.zero == 3 && opportunistic",
      "3 gathers layers in a fixed order, ${schedule} with runtime: opportunistic changes it; expected at most 2, or runtime: "
      "static", NULL},
-    {"strategy.all_reduce", RULE_VALUES, "true", NULL, switches_fault},
+    {"strategy.all_reduce", RULE_VALUES, "true", "the cluster runs the algorithm: of a torus on a torus with wrap, of switches on switches that reduce\n", switches_fault},
 };
 const struct rules data_parallel_rules = RULES("data parallel", data_parallel_list);
 

@@ -40,6 +40,9 @@ int software_list(struct arena *arena, const char *like, struct loc loc, const c
  * framework's argument}; null takes one of these away. *axes NULL: no file says them. */
 int software_axes(struct arena *arena, const char *like, struct loc loc, const struct node **axes, struct error *err);
 
+/* Whether the file, or one that it begins with, gives the key under any condition; also where a file cannot be read. */
+bool software_gives(struct arena *arena, const char *like, struct loc loc, const char *key);
+
 /* A key whose value may be one that a release does not have. */
 struct software_ask {
     const char *path;            /* "strategy.schedule" */

@@ -22,8 +22,8 @@ struct rule {
                                     its mapping, unless an earlier part has a key of that name */
     enum rule_kind kind;
     const char *when;            /* the rule is broken where this is true; where it is undecided, it is not */
-    const char *text;            /* the message; a line before it says in words what must hold. NULL for YIELDS and where
-                                    `fault` writes it */
+    const char *text;            /* the message; a line before it says in words what must hold: all of it where `fault`
+                                    writes the message. NULL for YIELDS */
     /* What no condition can say, asked where `when` holds: the message, in the arena; NULL: nothing is wrong. Or NULL. */
     const char *(*fault)(struct arena *arena, const void *subject);
 };

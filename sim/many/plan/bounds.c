@@ -53,7 +53,7 @@ static uint32_t size_of(const struct scenario *scenario)
 /* Refuses values that the framework's release lacks and that nobody asked for. */
 static int check_framework(const struct space *space, const struct scenario *scenario, struct error *err)
 {
-    struct arena arena = {0};
+    struct arena arena = {.cache = scenario->arena.cache};
     struct software_lack lack;
     int rc = 0;
 
@@ -272,29 +272,11 @@ static void tick(void *context)
     bounding->options->progress(bounding->options->context, bounding->known);
 }
 
-/* Whether reading a point may be a search of its own: the scenario or an axis leaves a key open (auto.h). */
-static bool is_open(const struct space *space)
-{
-    static const char *const keys[] = {"strategy.split", "strategy.stages_on", "batch.shares", "memory.recompute",
-                                       "memory.recompute.mode"};
-    bool open = false;
-
-    for (size_t k = 0; k < COUNT(keys) && !open; k++) {
-        const struct node *said = node_at(space->sweep.points.base, keys[k]);
-
-        open = said && said->kind == NODE_SCALAR && word_in("auto optimal", said->text);
-        for (size_t i = 0; i < space->naxes; i++)
-            open |= !strcmp(space->axes[i].path, keys[k]) &&
-                    (strstr(space->axes[i].values, "auto") || strstr(space->axes[i].values, "optimal"));
-    }
-    return open;
-}
-
 int bounds_find(struct space *space, const struct bounds_options *options, struct bounded *bounds, bool *interrupted,
                 struct error *err)
 {
     struct bounding bounding = {.space = space, .bounds = bounds, .points = space->selection.count,
-                                .together = is_open(space) ? 1 : TOGETHER, .options = options};
+                                .together = space_is_open(space) ? 1 : TOGETHER, .options = options};
     size_t pieces = (bounding.points + bounding.together - 1) / bounding.together;
     const struct pool pool = {.jobs = options->jobs < pieces ? options->jobs : pieces ? pieces : 1, .what = "the bound",
                               .until = options->until, .grace = options->grace, .context = &bounding, .work = work,

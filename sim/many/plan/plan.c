@@ -6,6 +6,7 @@
 
 #include "base/base.h"
 #include "plan/plan_internal.h"
+#include "plan/space_states.h"
 #include "process/pool.h"
 #include "results/results.h"
 #include "sweep/sweep.h"
@@ -198,7 +199,8 @@ static void note_missed(struct search *search, const uint64_t *numbers, size_t c
 static int replay_all(struct search *search, struct error *err)
 {
     struct plan_outcome *outcome = search->outcome;
-    size_t memory = outcome->counts.memory, count;
+    uint64_t memory = outcome->counts.memory;
+    size_t count;
     uint64_t *numbers = xcalloc(search->nopen + 1, sizeof *numbers);
     int rc = 0;
 
@@ -353,9 +355,11 @@ int plan_search(struct space *space, const struct plan_options *options, struct 
 
     *outcome = (struct plan_outcome){.counts.considered = space->selection.looked, .nearest.lacks = INFINITY,
                                      .miss.share = INFINITY, .halved = {0, NAN, NAN}};
-    for (size_t i = 0; i < space->sweep.points.constraints.count; i++)
-        outcome->counts.by_rule += space->selection.dropped[i];
+    for (size_t i = 0; i < space->nrules; i++)
+        *(space->rules[i].of_states ? &outcome->counts.memory : &outcome->counts.by_rule) += space->selection.dropped[i];
     rc = run(&search, err);
+    if (isinf(outcome->nearest.lacks))
+        outcome->nearest.lacks = states_nearest(space, &outcome->nearest.number);
     free(search.bounds);
     free(search.order);
     free(search.replayed);

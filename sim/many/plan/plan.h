@@ -36,7 +36,7 @@ struct plan_counts {
     uint64_t considered;             /* combinations of the axes */
     uint64_t by_rule;                /* dropped by the rules of the space */
     size_t refused;                  /* by the scenario */
-    size_t memory;                   /* they hold too much, whatever happens, or their replay said so */
+    uint64_t memory;                 /* they hold too much, whatever happens, or their replay said so */
     size_t pruned;                   /* their bound is above the threshold */
     size_t left;                     /* not reached within the time limit */
     size_t replayed;                 /* and fit, and keep the goal's limits */

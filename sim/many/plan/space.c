@@ -1,4 +1,5 @@
 #include "plan/space_internal.h"
+#include "plan/space_states.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -335,6 +336,11 @@ int space_load(const struct plan_question *question, struct space *space, struct
     if (rc || points_read(&sweep->arena, section, NULL, root, sweep->name, &sweep->points, err))
         return -1;
     ask_rules(space, &sweep->points);
+    ask_states(space, &sweep->points);
+    rc = points_select(&sweep->points, SPACE_MOST, &space->selection, err);
+    if (rc || space->selection.count || !states_spare(space))
+        return rc;
+    selection_release(&space->selection);
     return points_select(&sweep->points, SPACE_MOST, &space->selection, err);
 }
 
@@ -353,6 +359,7 @@ void space_release(struct space *space)
     for (size_t i = 0; i < space->nheld; i++)
         free(space->held[i].found.items);
     selection_release(&space->selection);
+    states_release(space);
     sweep_release(&space->sweep);
     memset(space, 0, sizeof *space);
 }

@@ -28,6 +28,7 @@ struct space {
         const struct rule *row;              /* of the rules of scenarios; NULL: another one */
         const struct asked_rule *asked;      /* of points before they are loaded (space_rules.c); NULL: the expression is */
         bool of_release;             /* the software's release cannot run it, which this simulator may */
+        bool of_states;              /* its points do not fit (space_states.h) */
     } *rules;                        /* one for each of the sweep's constraints, in their order */
     size_t nrules;
     struct space_axis *axes;
@@ -42,6 +43,7 @@ struct space {
     } *held;
     size_t nheld;
     struct goal goal;
+    struct asked_states *states;     /* space_states.c; NULL: it is not asked */
     struct selection selection;      /* the points that no rule drops */
 };
 
@@ -58,6 +60,9 @@ bool axes_are_ours(const struct space_axis *axes, size_t count, const char *text
 
 /* Whether `auto` of the key would search other values than points have. */
 bool space_holds(const struct space_held *held);
+
+/* Whether reading a point may be a search of its own: the scenario or an axis leaves a key open (auto.h). */
+bool space_is_open(const struct space *space);
 
 /* Whether the micro-batch alone is searched: then the largest that fits is asked for, and all are replayed. */
 bool space_asks_largest(const struct space *space);

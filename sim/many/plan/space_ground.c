@@ -27,6 +27,12 @@ static double number_in(const struct source *source, const struct moment *moment
     return value.kind == VALUE_NUMBER ? value.number : NAN;
 }
 
+/* Whether an axis says it that is not chosen yet: then nothing follows from what else is known. */
+static bool is_awaited(const struct source *source, const struct moment *moment)
+{
+    return source->axis >= 0 && source_value(source, moment).kind == VALUE_NONE;
+}
+
 static struct value known(double number)
 {
     return isnan(number) ? open : value_number(number);
@@ -54,6 +60,8 @@ static struct value data(const struct ground *g, const struct moment *m)
     double said = number_in(&g->data, m), replica = number_in(&g->tensor, m) * number_in(&g->pipeline, m) *
                   number_in(&g->context, m), all = number_of(gpus(g, m));
 
+    if (is_awaited(&g->data, m))
+        return open;
     return !isnan(said) ? value_number(said) : fmod(all, replica) == 0 ? value_number(all / replica) : open;
 }
 
@@ -77,6 +85,8 @@ static struct value micro_batches(const struct ground *g, const struct moment *m
 {
     double said = number_in(&g->micro_batches, m), all = number_in(&g->global, m), one = number_of(step(g, m));
 
+    if (is_awaited(&g->micro_batches, m))
+        return open;
     return !isnan(said) ? value_number(said) : fmod(all, one) == 0 ? value_number(all / one) : open;
 }
 
@@ -149,6 +159,12 @@ static struct value experts(const struct ground *g, const struct moment *m)
     return g->experts;
 }
 
+static struct value shared_experts(const struct ground *g, const struct moment *m)
+{
+    (void)m;
+    return g->shared_experts;
+}
+
 /* Tensor groups whose GPUs have whole experts each. */
 static struct value expert_parts(const struct ground *g, const struct moment *m)
 {
@@ -171,7 +187,7 @@ static const struct following followings[] = {
     {"schedule", schedule, SCHEDULE}, {"fewest_chunks", fewest_chunks, SCHEDULE}, {"most_chunks", most_chunks, SCHEDULE},
     {"asynchronous", asynchronous, SCHEDULE}, {"with_gradient", with_gradient, SCHEDULE}, {"transformer", transformer, 0},
     {"experts", experts, 0}, {"expert_parts", expert_parts, TENSOR | WHOLE_EXPERTS}, {"model.transformer.layers", layers, 0},
-    {"model.transformer.experts", experts, 0},
+    {"model.transformer.experts", experts, 0}, {"model.transformer.shared_experts", shared_experts, 0},
 };
 
 const struct following *following_of(const char *name)
@@ -247,6 +263,7 @@ void ground_find(const struct builder *builder, struct ground *found)
         .per_node = builder->same_nodes && nodes ? value_number(facts->per_node) : open,
         .transformer = builder->same_layers ? value_boolean(facts->transformer) : open,
         .layers = builder->same_layers && facts->transformer ? value_number(facts->layers) : open,
+        .shared_experts = facts->transformer && builder->variants.count == 1 ? value_number(facts->shared_experts) : open,
         .experts = builder->same_layers && facts->experts > 1 && builder->variants.count == 1 ? value_number(facts->experts) : open,
     };
     if (own)

@@ -16,7 +16,7 @@ struct source {
 struct ground {
     struct source tensor, pipeline, context, expert_tensor, data, schedule, data_parallel, micro, global, micro_batches, nodes;
     struct value gpus, per_node;             /* all of them, where no axis says the nodes; of a node where one does */
-    struct value transformer, layers, experts;
+    struct value transformer, layers, experts, shared_experts;
 };
 
 /* A fact, or a key whose value follows where nobody says it. */

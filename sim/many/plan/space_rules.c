@@ -73,19 +73,36 @@ static const char *fallback_of(const struct builder *builder, const struct condi
     return plain && !own && !word_in(settled, name->path) ? name->field->fallback : NULL;
 }
 
+/* Whether software may say the key where nobody else does: its file may, or it is not known which one a point has. */
+static bool software_may_say(const struct builder *builder, const struct condition_name *name)
+{
+    struct builder scratch = *builder;
+    const struct node *names = framework_names(&scratch);
+    bool gives = !names->count;
+
+    if (!scenario_supplies(name))
+        return false;
+    for (size_t i = 0; i < names->count && !gives; i++)
+        gives = names->items[i]->kind != NODE_SCALAR ||
+                (strcmp(names->items[i]->text, "none") != 0 &&
+                 software_gives(builder->arena, names->items[i]->text, names->items[i]->loc, name->field->key));
+    return gives;
+}
+
 static struct asked_name meaning_of(const struct builder *builder, const struct condition_name *name)
 {
     const char *path = scenario_written(name, builder->arena);
     bool told = axis_number(builder, path) >= 0 || node_at(builder->root, path), changed = axes_change(builder, path);
+    bool supplied = software_may_say(builder, name);
     struct asked_name meaning = {.source = {-1, open}};
 
-    if (name->said && !changed && (told || !scenario_supplies(name)))
+    if (name->said && !changed && (told || !supplied))
         meaning.source.value = value_boolean(told);
     if (name->said)
         return meaning;
     meaning.derived = following_of(name->path);
     if (name->field && !meaning.derived)
-        meaning.source = source_of(builder, path, fallback_of(builder, name), scenario_supplies(name));
+        meaning.source = source_of(builder, path, fallback_of(builder, name), supplied);
     return meaning;
 }
 

@@ -91,6 +91,21 @@ struct value moment_axis(const struct moment *moment, size_t a)
     return axis && axis->values ? axis->values[choice] : path_value(path, node_at(moment->points->base, path));
 }
 
+bool moment_number(const struct moment *moment, const bool *axes, uint64_t *number)
+{
+    const struct points *points = moment->points;
+
+    *number = 0;
+    for (size_t d = 0; d < points->zips.count; d++) {
+        bool takes = axes[points->zips.items[d].first];
+
+        if (moment->included || (takes && d >= moment->chosen))
+            return false;
+        *number = *number * points->zips.items[d].length + (takes ? moment->choice[d] : 0);
+    }
+    return true;
+}
+
 static int settings_make(struct moment *moment, struct arena *arena, struct point *point, struct error *err);
 
 /* The value at a path of the whole scenario of the point; none where the scenario is refused, as its row will say. */

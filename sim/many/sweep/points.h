@@ -37,6 +37,8 @@ struct constraint {
 };
 /* A point that is looked at; and its value of an axis. VALUE_NONE: it is not chosen yet. */
 struct value moment_axis(const struct moment *moment, size_t axis);
+/* The number of the point that has the first value of all axes but these. False: one of these is not chosen yet. */
+bool moment_number(const struct moment *moment, const bool *axes, uint64_t *number);
 
 /* A path that an expression uses though the sweep does not set it. */
 struct looked_up {

@@ -6,13 +6,15 @@
 #include "expression/expression.h"
 #include "sweep/points_internal.h"
 
-/* The first constraint that drops the point, or their number. */
-static int first_drop(struct moment *moment, size_t *constraint, struct error *err)
+/* The first constraint that drops the point, or their number. `depths`: only those of SIZE_MAX are asked; NULL: all. */
+static int first_drop(struct moment *moment, const size_t *depths, size_t *constraint, struct error *err)
 {
     const struct points *points = moment->points;
     bool dropped = false;
 
     for (*constraint = 0; *constraint < points->constraints.count; ++*constraint) {
+        if (depths && depths[*constraint] != SIZE_MAX)
+            continue;
         if (moment_drops(moment, &points->constraints.items[*constraint], &dropped, err))
             return -1;
         if (dropped)
@@ -28,18 +30,19 @@ int points_dropped(const struct points *points, uint64_t number, size_t *constra
 
     moment_init(&moment, points);
     moment_set(&moment, number);
-    rc = first_drop(&moment, constraint, err);
+    rc = first_drop(&moment, NULL, constraint, err);
     moment_release(&moment);
     return rc;
 }
 
-/* Looks at one combination. */
-static int consider(struct moment *moment, uint64_t number, size_t most, struct selection *selection, struct error *err)
+/* Looks at one combination. `depths`: what else is asked of it was asked on the way (walk). */
+static int consider(struct moment *moment, uint64_t number, const size_t *depths, size_t most, struct selection *selection,
+                    struct error *err)
 {
     size_t constraint;
 
     moment_set(moment, number);
-    if (first_drop(moment, &constraint, err))
+    if (first_drop(moment, depths, &constraint, err))
         return -1;
     selection->looked++;
     if (constraint < moment->points->constraints.count) {
@@ -108,7 +111,7 @@ static bool is_asked(const struct walk *walk, size_t c, size_t depth)
     const struct constraint *constraint = &points->constraints.items[c];
     bool reads = false;
 
-    if (!constraint->asks)
+    if (!constraint->asks || !constraint->count)
         return walk->depths[c] == depth;
     for (size_t i = 0; i < constraint->count && depth; i++)
         reads |= points_zip_of(points, constraint->names[i]) == depth - 1;
@@ -149,7 +152,7 @@ static int walk_on(struct walk *walk, size_t depth, uint64_t number, struct erro
     if (drops_all(walk, depth))
         return 0;
     if (depth == points->zips.count)
-        return consider(&walk->moment, number, walk->most, walk->selection, err);
+        return consider(&walk->moment, number, walk->depths, walk->most, walk->selection, err);
     for (size_t i = 0; i < points->zips.items[depth].length; i++) {
         walk->moment.choice[depth] = i;
         if (walk_on(walk, depth + 1, number * points->zips.items[depth].length + i, err))
@@ -206,7 +209,7 @@ int points_select(const struct points *points, size_t most, struct selection *se
                            "(sample): where and exclude drop nearly all", POINTS_LOOKED, selection->count,
                            points->sample);
         else
-            rc = consider(&moment, number, most, selection, err);
+            rc = consider(&moment, number, NULL, most, selection, err);
     }
     moment_release(&moment);
     array_sort(selection->items, selection->count, sizeof *selection->items, compare_numbers);

@@ -1,10 +1,13 @@
-/* The help of a scenario's keys: where one value of a choice has a text, each has. */
+/* The help of a scenario's keys: where one value of a choice has a text, each has; and each rule is said in words. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <string.h>
+
+#include "expression/rule.h"
 #include "scenario/scenario.h"
 
 static size_t length(const char *const *names)
@@ -44,10 +47,32 @@ static void test_a_text_for_each_value(void **state)
     assert_true(count > 10);
 }
 
+/* Also where a function decides: no condition is shown in the place of words. */
+static void test_rules_are_said(void **state)
+{
+    const struct rules *rules;
+    struct arena arena = {0};
+    int functions = 0;
+
+    (void)state;
+    for (size_t t = 0; (rules = scenario_rules(t)); t++)
+        for (size_t i = 0; i < rules->count; i++) {
+            const struct rule *rule = &rules->items[i];
+            const char *words = rule->kind == RULE_YIELDS ? NULL : rule_words(&arena, rule);
+
+            if (words && (!*words || (strstr(words, rule->when) && rule->fault)))
+                fail_msg("%s, %s: no words", rules->name, rule->at);
+            functions += rule->fault != NULL;
+        }
+    arena_release(&arena);
+    assert_true(functions > 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_text_for_each_value),
+        cmocka_unit_test(test_rules_are_said),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
