@@ -5,6 +5,7 @@
 #   descriptors, memory, stack, fork, sizes of files    limits of a process
 #   reads       that end in an error, and a line without an end
 #   pipes       that nobody writes
+#   /proc       that is not there
 set -u
 dtsim=$(realpath "$1")
 scratch=$(mktemp -d)
@@ -201,6 +202,17 @@ for kilobytes in 1 4 8; do                        # of a file: the messages have
 done
 code=$(find . -name '.*.new' | wc -l)
 [ "$code" = 0 ] || complain "temporary files are left"
+# Without /proc.
+if ! grep -q __asan_init "$dtsim" && unshare -rm sh -c 'mount -t tmpfs none /proc' 2>/dev/null; then
+    tried=$((tried + 1))
+    unshare -rm bash -c 'mount -t tmpfs none /proc; ln -s "$1" link; PATH=$PWD; link check s.yaml --set cluster.gpu=h100-80gb &&
+        link run s.yaml --set software=megatron-core && link sweep s.yaml --set strategy.pipeline=1,2 -o rows2 &&
+        ! link run s.yaml --budget "1 MiB"' - "$dtsim" >said 2>&1
+    code=$?
+    [ $code = 0 ] && grep -q 'stopped by --budget 1 MiB' said || complain "without /proc"
+else
+    echo "skipped: nobody may take /proc away here"
+fi
 # Root may always fork.
 if [ "$(id -u)" = 0 ] && setpriv --reuid=65534 --clear-groups "$dtsim" --version >log 2>&1; then
     chmod -R a+rwX .

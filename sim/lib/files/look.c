@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -137,6 +138,11 @@ const char *look_program(struct arena *arena, struct error *err)
     char path[PATH_MAX];
     ssize_t length = readlink(link, path, sizeof path);
 
+    /* Without /proc the system still says by which name it started the program. */
+    if (length < 0 && errno == ENOENT && realpath((const char *)getauxval(AT_EXECFN), path))
+        length = (ssize_t)strlen(path);
+    else if (length < 0 && errno == ENOENT)
+        errno = ENOSYS;                      /* nothing that the user named is missing */
     if (length == sizeof path) {
         errno = ENAMETOOLONG;
         length = -1;
