@@ -43,7 +43,7 @@ static bool more(FILE *in)
 
 int records_load(struct records *rows, const char *path, struct error *err)
 {
-    FILE *in = look_open(path, err);
+    FILE *in = look_open_stream(path, err);
     struct loc loc = {.file = path};
     size_t before = rows->count;
     int failed = 0;

@@ -103,6 +103,7 @@ class Server:
         self._ended = False
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
+        threading.Thread(target=self._watch, daemon=True).start()
 
     def __enter__(self):
         return self
@@ -122,9 +123,10 @@ class Server:
                 except BrokenPipeError:
                     pass
         self._process.terminate()                # a process that was forked may hold its standard input open
-        self._reader.join()
-        self._process.stdout.close()
         self._process.wait()
+        self._reader.join(2)
+        if not self._reader.is_alive():          # else whoever holds the other end open keeps it from being closed
+            self._process.stdout.close()
 
     def submit(self, scenario, set=None, engine=None, budget=None, advice=True):
         """As run(), but gives a concurrent.futures.Future of the metrics at once."""
@@ -156,7 +158,7 @@ class Server:
             with self._writing:
                 self._process.stdin.write(text + '\n')
                 self._process.stdin.flush()
-        except (BrokenPipeError, ValueError):
+        except (OSError, ValueError):
             self._fail()
         if self._ended:                          # nobody reads answers any more
             self._fail()
@@ -165,16 +167,23 @@ class Server:
         try:
             for line in self._process.stdout:
                 self._answer(json.loads(line))
-        except (ValueError, LookupError, TypeError, AttributeError):     # half an answer, of a process that was killed
+        except Exception:                        # half an answer, of a process that was killed, or anything else
             self._process.terminate()
+        finally:
+            self._fail()
+
+    def _watch(self):
+        """A program that the process started, or one that was forked beside it, may hold its standard output open."""
+        self._process.wait()
+        self._reader.join(2)                     # what it said before it ended
         self._fail()
 
     def _answer(self, answer):
         error = Error(answer['errors'], answer['exit_code'], answer.get('metrics')) if 'errors' in answer else None
         metrics = answer['metrics'] if error is None else None
         with self._lock:
-            future = self._waiting.pop(answer['id'], None)
-        if future is None or not future.set_running_or_notify_cancel():
+            future = self._waiting.pop(answer['id'])
+        if not future.set_running_or_notify_cancel():
             return
         if error is not None:
             future.set_exception(error)

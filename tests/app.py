@@ -21,6 +21,7 @@ import zlib
 from app_client import App, endless, noise, small, times
 
 dtsim = os.path.abspath(sys.argv[1])
+sanitized = b"__asan_init" in open(dtsim, "rb").read()
 
 
 def start(*options, **how):
@@ -315,6 +316,41 @@ def limits(app):
     assert [answers[f"last{i}"]["exit_code"] for i in range(2)] == [130, 130], answers
 
 
+def raw(app, text, wait=10):
+    """The status of the answer to these bytes; None: there was none."""
+    with socket.create_connection(("127.0.0.1", app.port), timeout=wait) as one:
+        one.sendall(text)
+        answer = one.recv(100)
+    return int(answer.split()[1]) if answer else None
+
+
+def odd_heads(app):
+    """What two readers might understand in two ways is refused, though the cookie is right."""
+    own, cookie = f"Host: 127.0.0.1:{app.port}\r\n", f"Cookie: {app.cookie}\r\n"
+    assert raw(app, f"GET / HTTP/1.1\r\n{own}{cookie}\r\n".encode()) == 200
+    for other in own, "host: evil.example\r\n", "HOST:\r\n":
+        for hosts in own + other, other + own, other + cookie + own:
+            status = raw(app, f"GET / HTTP/1.1\r\n{hosts}{cookie}\r\n".encode())
+            assert status in (400, 421), (hosts, status)
+    for path in "/%00", "/%00/", "/%2500", "/%2f", "//", "/?%00", "/%":
+        status = raw(app, f"GET {path} HTTP/1.1\r\n{own}{cookie}\r\n".encode())
+        assert status in (400, 404) or (path == "/?%00" and status == 200), (path, status)
+    app.works()
+
+
+def idle_neighbours(app):
+    """However many connections other programs of this machine hold, an answer comes within a second."""
+    silent = []
+    for count in 100, 200, 1000:
+        while len(silent) < count:
+            silent.append(socket.create_connection(("127.0.0.1", app.port)))
+        begun = time.monotonic()
+        app.works()
+        assert time.monotonic() - begun < (10 if sanitized else 1), (count, time.monotonic() - begun)
+    for one in silent:
+        one.close()
+
+
 def slow_clients(app):
     """Connections that say nothing, or a byte now and then, or that do not read, keep nobody else out."""
     silent = [socket.create_connection(("127.0.0.1", app.port)) for _ in range(150)]
@@ -364,7 +400,7 @@ def main():
             print(f"{name:28} {what:9} {1000 * seconds:8.1f} ms")
     else:
         failures = []
-        threads = [threading.Thread(target=apart, args=(part, failures)) for part in (limits, slow_clients)]
+        threads = [threading.Thread(target=apart, args=(part, failures)) for part in (limits, slow_clients, idle_neighbours, odd_heads)]
         for thread in threads:
             thread.start()
         enters_by_page()

@@ -2,8 +2,10 @@
 # Where the system gives less than a command needs: a message and exit code 1 (6 where a library cannot be loaded), never
 # a signal and never a silent failure: limits.sh DTSIM
 #   full        every command that prints, into a device that is full
-#   descriptors, memory, stack, fork        limits of a process
+#   descriptors, memory, stack, fork, sizes of files    limits of a process
 #   reads       that end in an error, and a line without an end
+#   pipes       that nobody writes
+#   /proc       that is not there
 set -u
 dtsim=$(realpath "$1")
 scratch=$(mktemp -d)
@@ -149,6 +151,40 @@ echo "$tried reads that end in an error"
 code=$?
 [ $code = 4 ] && grep -q 'jsonl:2:1: error: a line of more than 16777216 bytes' said || complain "a long line"
 
+# Nobody writes these pipes: in a folder they are refused, and what a command names is waited for within the budget alone.
+tried=0
+mkdir pipes pipes/r pipes/t
+mkfifo pipes/r/result.json pipes/t/shard-1-of-1.jsonl pipes/pipe
+printf 'base: pipes/pipe\nsweep: {grid: {strategy.pipeline: [1, 2]}}\n' >pipes/s.yaml
+while read -r expected words; do
+    tried=$((tried + 1))
+    # shellcheck disable=SC2086
+    timeout 20 "$dtsim" $words >said 2>&1 </dev/null
+    code=$?
+    [ $code = "$expected" ] || complain "$words"
+done <<'END'
+4 report pipes/r
+4 explain pipes/r
+3 compare pipes/r s.yaml
+4 plot gantt pipes/r
+4 results pipes/t
+4 sweep s.yaml --set strategy.pipeline=1,2 -o pipes/t
+4 sweep pipes/s.yaml --dry-run
+4 check s.yaml --set strategy.schedule.csv=pipes/pipe
+4 check s.yaml --set cluster=pipes/pipe
+4 check s.yaml --set software=pipes/pipe
+7 run pipes/pipe --budget 0.3s
+7 check pipes/pipe --budget 0.3s
+7 compare pipes/pipe s.yaml --budget 0.3s
+7 explain pipes/pipe --budget 0.3s
+7 train pipes/pipe --budget 0.3s
+END
+echo "$tried pipes that nobody writes"
+(sleep 0.3; cat s.yaml) | "$dtsim" run - --budget 20s >said 2>&1 && "$dtsim" run <(sleep 0.3; cat s.yaml) --budget 20s >said 2>&1 &&
+    "$dtsim" compare <(cat s.yaml) s.yaml >said 2>&1
+code=$?
+[ $code = 0 ] || complain "a pipe that somebody writes"
+
 tried=0
 for count in 4 5 6 7 8 9; do
     all "-n $count"
@@ -160,6 +196,22 @@ if ! grep -q __asan_init "$dtsim"; then      # the sanitizer itself takes more a
     for kilobytes in 10500 11000 11500 12000 12500 13000 14000 16000 20000 40000 80000; do
         all "-v $kilobytes"
     done
+fi
+for kilobytes in 1 4 8; do                        # of a file: the messages have room
+    all "-f $kilobytes"
+done
+code=$(find . -name '.*.new' | wc -l)
+[ "$code" = 0 ] || complain "temporary files are left"
+# Without /proc.
+if ! grep -q __asan_init "$dtsim" && unshare -rm sh -c 'mount -t tmpfs none /proc' 2>/dev/null; then
+    tried=$((tried + 1))
+    unshare -rm bash -c 'mount -t tmpfs none /proc; ln -s "$1" link; PATH=$PWD; link check s.yaml --set cluster.gpu=h100-80gb &&
+        link run s.yaml --set software=megatron-core --engine fast && link sweep s.yaml --set strategy.pipeline=1,2 -o rows2 &&
+        ! link run s.yaml && ! link run s.yaml --budget "1 MiB"' - "$dtsim" >said 2>&1
+    code=$?
+    [ $code = 0 ] && grep -q 'stopped by --budget 1 MiB' said && grep -q 'there is no /proc here' said || complain "without /proc"
+else
+    echo "skipped: nobody may take /proc away here"
 fi
 # Root may always fork.
 if [ "$(id -u)" = 0 ] && setpriv --reuid=65534 --clear-groups "$dtsim" --version >log 2>&1; then

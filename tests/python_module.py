@@ -1,9 +1,12 @@
 """The Python module python/dtsim.py: python_module.py DTSIM. What gives DataFrames needs pandas."""
 import os
 import pickle
+import random
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 
 here = os.path.dirname(os.path.abspath(__file__))
 sys.dont_write_bytecode = True
@@ -58,7 +61,9 @@ with tempfile.TemporaryDirectory() as folder:
     os.environ['DTSIM'] = os.path.join(folder, 'half.sh')
     whole = b'{"id": 1, "errors": [{"message": "no"}], "exit_code": 4, "metrics": {"a": 1}}'
     for said in [whole[:length] for length in range(0, len(whole), 7)] + [b'[]', b'7', b'{"id": 1}', b'{"metrics": {}}',
-                                                                         b'\xff{}', b'{"id": 1, "errors": [{}]}']:
+                                                                         b'\xff{}', b'{"id": 1, "errors": [{}]}',
+                                                                         b'[' * 100000, b'{"id": 2, "metrics": {}}',
+                                                                         b'{"id": null, "metrics": {}}']:
         for ends in b'', b'\n':
             with open(os.path.join(folder, 'said'), 'wb') as out:
                 out.write(said + ends)
@@ -69,7 +74,26 @@ with tempfile.TemporaryDirectory() as folder:
                 first = server.submit(scenario)
                 assert 'has ended' in str(refusal(lambda: first.result(20))), said
                 assert 'has ended' in str(refusal(lambda: server.submit(scenario).result(20))), said
+    with open(os.environ['DTSIM'], 'w') as out:      # one that leaves its standard output to another program
+        print('#!/bin/sh\nsleep 60 </dev/null 2>/dev/null &\nread line; kill -9 $$', file=out)
+    with dtsim.Server() as server:
+        assert 'has ended' in str(refusal(lambda: server.submit(scenario).result(20)))
 os.environ['DTSIM'] = real
+
+# A process that is killed at any moment: all requests end, by an answer or by an error.
+chosen = random.Random(70)
+for trial in range(40):
+    server = dtsim.Server(jobs=1)
+    killer = threading.Timer(chosen.random() * 0.1, server._process.kill)
+    killer.start()
+    futures = []
+    while not futures or not futures[-1].done() or not futures[-1].exception():
+        futures.append(server.submit(scenario, {'strategy.pipeline': 1 + len(futures) % 4}))
+        time.sleep(chosen.random() * 0.005)
+        assert len(futures) < 10000
+    for future in futures:
+        future.exception(20)
+    server.close()
 
 help_of_plan = subprocess.run([os.environ['DTSIM'], 'plan'], capture_output=True, encoding='utf-8')
 if 'unknown command' in help_of_plan.stderr:

@@ -98,6 +98,46 @@ def lost():
     assert end(server) == []
 
 
+def idle():
+    """A worker that dies while it has nothing to do costs no request."""
+    server = start('-j', '1')
+    for number in range(3):
+        put(server, {'id': number, 'scenario': small})
+        assert get(server)['exit_code'] == 0, number
+        os.kill(workers(server)[0], signal.SIGKILL)
+        time.sleep(0.2)
+    assert end(server) == []
+
+
+def keys():
+    """Changes of one request are one change, in time and in memory; and the budget is looked at while they are made."""
+    server = start('-j', '1')
+    for known, budget, code in (0, '1 GiB', 4), (30000, '1 GiB', 4), (0, '100 ms', 7), (0, '30 MiB', 7):
+        paths = {f'model.layers.{i}.forward': i for i in range(known)}
+        paths.update((f'k{i}', i) for i in range(100000 - known))
+        put(server, {'id': 1, 'scenario': small, 'set': paths, 'budget': budget})
+        answer = get(server)
+        spent = [open(f'/proc/{pid}/stat').read().rsplit(') ', 1)[1].split() for pid in workers(server)]
+        seconds = max((int(words[11]) + int(words[12])) / os.sysconf('SC_CLK_TCK') for words in spent)  # of processors, so far
+        held = max(int(line.split()[1]) for pid in workers(server) for line in open(f'/proc/{pid}/status')
+                   if line.startswith('VmHWM'))
+        assert answer['exit_code'] == code, (budget, answer)
+        assert sanitized or (seconds < 12 and held < 300 << 10), (budget, seconds, held)
+    assert end(server) == []
+
+
+def pipes():
+    """Nobody may ever write them."""
+    with tempfile.TemporaryDirectory() as folder:
+        pipe = folder + '/pipe'
+        os.mkfifo(pipe)
+        server = start('-j', '1')
+        put(server, {'id': 1, 'base': pipe}, {'id': 2, 'scenario': {**small, 'cluster': pipe}})
+        answers = end(server)
+    assert [answer['exit_code'] for answer in answers] == [4, 4], answers
+    assert all('a pipe' in answer['errors'][0]['message'] for answer in answers), answers
+
+
 def memory():
     """A scenario that needs more than there is."""
     if sanitized:            # the sanitizer itself takes more addresses than the limit leaves
@@ -225,7 +265,7 @@ def as_run():
         print(f'{count} requests, {refused} refused; {len(sample)} as dtsim run --json has them')
 
 
-for test in order, cancel, budgets, lost, memory, lines, ends, greedy, as_run:
+for test in order, cancel, budgets, lost, idle, keys, pipes, memory, lines, ends, greedy, as_run:
     begun = time.time()
     test()
     print(f'{test.__name__}: {time.time() - begun:.1f} s', flush=True)

@@ -133,7 +133,7 @@ static int measure(const struct subject *subject, const char *folder, int repeat
     out = fopen(file, "w");
     if (!out || fputs(subject->text, out) < 0 || fclose(out))
         return -1;
-    if (sweep_load(file, NULL, 0, &sweep, &err) || points_select(&sweep.points, 1000000, &selection, &err))
+    if (sweep_load(file, NULL, 0, NULL, &sweep, &err) || points_select(&sweep.points, 1000000, &selection, &err))
         return failed(&err);
     for (int i = 0; i < repeats; i++) {
         double times[] = {swept(&sweep, &selection, subject->engine, store, &err),
@@ -169,7 +169,7 @@ static int measure_points(const char *folder)
     snprintf(rows, sizeof rows, "%s/shard-1-of-1.jsonl", store);
     options.folder = store;
     clock_gettime(CLOCK_MONOTONIC, &then);
-    if (sweep_load("tests/bench/points.yaml", NULL, 0, &sweep, &err) ||
+    if (sweep_load("tests/bench/points.yaml", NULL, 0, NULL, &sweep, &err) ||
         points_select(&sweep.points, 1000000, &selection, &err) ||
         sweep_run(&sweep, &selection, &options, no_progress, NULL, &state, &err))
         return failed(&err);

@@ -154,7 +154,7 @@ static int load(struct bench *bench, const struct subject *subject, const char *
     out = fopen(file, "w");
     if (!out || fputs(subject->text, out) < 0 || fclose(out))
         return -1;
-    if (sweep_load(file, NULL, 0, &bench->sweep, &err) ||
+    if (sweep_load(file, NULL, 0, NULL, &bench->sweep, &err) ||
         points_select(&bench->sweep.points, 1000000, &bench->selection, &err)) {
         error_print(&err, stderr);
         error_release(&err);

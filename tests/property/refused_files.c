@@ -224,6 +224,7 @@ static void test_sweep(void **state)
     *(strchr(strchr(strchr(some, '\n') + 1, '\n') + 1, '\n') + 1) = '\0';
     refuse_each(words, 11, some, all);
     refuse_each((const char *[]){"results", "rows", NULL}, 1, all, NULL);
+    refuse_each((const char *[]){"report", "rows", "-o", "page.html", NULL}, 3, all, NULL);
     free(all);
     free(some);
 }

@@ -195,7 +195,7 @@ static void test_demo(void **state)
     double found;
 
     (void)state;
-    assert_int_equal(scenario_load(DTSIM_SOURCE_DIR "/scenarios/demo.yaml", NULL, 0, &demo, &err), 0);
+    assert_int_equal(scenario_load(DTSIM_SOURCE_DIR "/scenarios/demo.yaml", NULL, 0, NULL, &demo, &err), 0);
     demo.arena.cache = &cache;
     found = seconds_with(&demo, "strategy.split=auto", NULL);
     assert_true(found < seconds_with(&demo, "strategy.schedule=zb-v", NULL));
@@ -212,8 +212,8 @@ static void test_remembered(void **state)
     double found;
 
     (void)state;
-    assert_int_equal(scenario_load(DTSIM_SOURCE_DIR "/scenarios/demo.yaml", NULL, 0, &cached, &err), 0);
-    assert_int_equal(scenario_load(DTSIM_SOURCE_DIR "/scenarios/demo.yaml", NULL, 0, &plain, &err), 0);
+    assert_int_equal(scenario_load(DTSIM_SOURCE_DIR "/scenarios/demo.yaml", NULL, 0, NULL, &cached, &err), 0);
+    assert_int_equal(scenario_load(DTSIM_SOURCE_DIR "/scenarios/demo.yaml", NULL, 0, NULL, &plain, &err), 0);
     cached.arena.cache = &cache;
     found = seconds_with(&plain, "strategy.split=auto", split[0]);
     assert_true(fabs(seconds_with(&cached, "strategy.split=auto", split[1]) - found) < 1e-12);
@@ -239,7 +239,7 @@ static void test_emitted(void **state)
     FILE *out = text_open(&text, &size), *remarks = text_open(&notes, &size);
 
     (void)state;
-    assert_int_equal(scenario_load(DTSIM_SOURCE_DIR "/scenarios/demo.yaml", sets, 1, &demo, &err), 0);
+    assert_int_equal(scenario_load(DTSIM_SOURCE_DIR "/scenarios/demo.yaml", sets, 1, NULL, &demo, &err), 0);
     assert_int_equal(emitted_at(0)->emit(&demo, out, remarks, &err), 0);
     text_close(out, &text);
     text_close(remarks, &notes);

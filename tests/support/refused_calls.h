@@ -49,6 +49,8 @@ REAL(char *, realpath, const char *path, char *resolved);
 REAL(ssize_t, readlink, const char *path, char *text, size_t size);
 REAL(ssize_t, pread, int fd, void *bytes, size_t size, off_t at);
 REAL(FILE *, fopen, const char *path, const char *mode);
+REAL(FILE *, fdopen, int fd, const char *mode);
+REAL(ssize_t, read, int fd, void *bytes, size_t size);
 
 int __wrap_open(const char *path, int flags, ...)
 {
@@ -111,6 +113,11 @@ ssize_t __wrap_pread(int fd, void *bytes, size_t size, off_t at)
     return fails(NULL) ? -1 : __real_pread(fd, bytes, size, at);
 }
 
+ssize_t __wrap_read(int fd, void *bytes, size_t size)
+{
+    return fails(NULL) ? -1 : __real_read(fd, bytes, size);
+}
+
 /* A file that cannot be read beyond its half. */
 struct torn { FILE *file; size_t left; };
 
@@ -136,18 +143,30 @@ static int torn_close(void *cookie)
     return rc;
 }
 
+static FILE *torn_file(FILE *file)
+{
+    struct torn *cookie = xcalloc(1, sizeof *cookie);
+    struct stat status;
+
+    *cookie = (struct torn){file, __real_fstat(fileno(file), &status) ? 0 : (size_t)status.st_size / 2};
+    return fopencookie(cookie, "r", (cookie_io_functions_t){.read = torn_read, .close = torn_close});
+}
+
 /* A call to read counts twice: it fails, or reading does. */
 FILE *__wrap_fopen(const char *path, const char *mode)
 {
     bool refused = fails(path), torn = fault && mode[0] == 'r' && fails(path);
     FILE *file = refused ? NULL : __real_fopen(path, mode);
-    struct stat status;
 
-    if (!file || !torn || __real_fstat(fileno(file), &status))
-        return file;
-    struct torn *cookie = xcalloc(1, sizeof *cookie);
-    *cookie = (struct torn){file, (size_t)status.st_size / 2};
-    return fopencookie(cookie, "r", (cookie_io_functions_t){.read = torn_read, .close = torn_close});
+    return file && torn ? torn_file(file) : file;
+}
+
+FILE *__wrap_fdopen(int fd, const char *mode)
+{
+    bool refused = fails(NULL), torn = fault && mode[0] == 'r' && fails(NULL);
+    FILE *file = refused ? NULL : __real_fdopen(fd, mode);
+
+    return file && torn ? torn_file(file) : file;
 }
 
 #endif

@@ -169,8 +169,8 @@ void computed_write(struct cache *cache, const char *text, size_t length, struct
 
     if (!rc) {
         progress_begin(&is->progress, "the page's limit", budget.seconds, budget.bytes);
+        is->arena.progress = &is->progress;
         rc = question_scenario(&is->arena, &computing.question, &is->scenario, &is->err);
-        is->scenario.progress = &is->progress;
     }
     if (!rc)
         rc = simulate_it(&computing);

@@ -72,7 +72,7 @@ static int check_sweep(const struct arguments *arguments)
     struct selection selection = {0};
     struct error err = {0};
     bool json = arguments->values[OPT_JSON];
-    int code, rc = sweep_load(arguments->positional[0], arguments->sets, arguments->nsets, &sweep, &err) ||
+    int code, rc = sweep_load(arguments->positional[0], arguments->sets, arguments->nsets, NULL, &sweep, &err) ||
                    points_select(&sweep.points, POINTS_MOST, &selection, &err);
 
     if (!rc && json)
@@ -290,12 +290,11 @@ static int check_main(const struct command *command, int argc, char **argv)
     if (arguments.values[OPT_VALUES])
         return check_values(&arguments);
     progress_begin(&progress, "--budget", arguments.budget.seconds, arguments.budget.bytes);
-    if (sweep_is(arguments.positional[0], &sweep, &err))
+    if (sweep_is(arguments.positional[0], &progress, &sweep, &err))
         return report_as(&err, arguments.values[OPT_JSON]);
     if (sweep)
         return check_sweep(&arguments);
-    rc = scenario_load(arguments.positional[0], arguments.sets, arguments.nsets, &scenario, &err);
-    scenario.progress = &progress;
+    rc = scenario_load(arguments.positional[0], arguments.sets, arguments.nsets, &progress, &scenario, &err);
     if (!rc && !loaded_in_time(&progress, &err) && !workload_init(&workload, &scenario, &err) &&
         !loaded_in_time(&progress, &err))
         printed = print_scenario(&arguments, &workload, &err);

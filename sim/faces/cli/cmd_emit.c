@@ -33,7 +33,7 @@ static int emit_main(const struct command *command, int argc, char **argv)
                                    "unknown framework '%s'; expected megatron, torchtitan, deepspeed or bridge",
                            arguments.positional[0], meant);
     }
-    if (!scenario_load(arguments.positional[1], arguments.sets, arguments.nsets, &scenario, &err))
+    if (!scenario_load(arguments.positional[1], arguments.sets, arguments.nsets, NULL, &scenario, &err))
         framework->emit(&scenario, stdout, stderr, &err);
     code = report(&err);
     scenario_release(&scenario);

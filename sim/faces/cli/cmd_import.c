@@ -118,7 +118,7 @@ static struct node *import_trace(struct arena *arena, const char *path, const st
                                  struct error *err)
 {
     bool standard = !strcmp(path, "-");
-    FILE *trace = standard ? stdin : look_open(path, err);
+    FILE *trace = standard ? stdin : look_open_stream(path, err);
 
     (void)arena;
     (void)hints;

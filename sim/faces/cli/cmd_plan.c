@@ -70,7 +70,7 @@ static int emit_first(const struct emitted *emitted, const char *folder, struct 
 {
     struct arena arena = {0};
     struct scenario scenario;
-    int rc = scenario_load(arena_printf(&arena, "%s/rank-01.yaml", folder), NULL, 0, &scenario, err) ||
+    int rc = scenario_load(arena_printf(&arena, "%s/rank-01.yaml", folder), NULL, 0, NULL, &scenario, err) ||
              emitted->emit(&scenario, stdout, stderr, err) ? -1 : 0;
 
     scenario_release(&scenario);
@@ -104,7 +104,7 @@ static int run_method(const struct command *command, const struct arguments *arg
         scenario_read(&arena, space->sweep.points.base, arguments->sets, arguments->nsets, space->sweep.name, &scenario,
                       &err);
     else
-        scenario_load(arguments->positional[0], arguments->sets, arguments->nsets, &scenario, &err);
+        scenario_load(arguments->positional[0], arguments->sets, arguments->nsets, NULL, &scenario, &err);
     return plan_methods(command, &scenario, method,
                         values[OPT_JSON] ? METHODS_JSON : values[OPT_MARKDOWN] ? METHODS_MARKDOWN : METHODS_TEXT, &err);
 }

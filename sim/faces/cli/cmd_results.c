@@ -143,6 +143,10 @@ static int print_folders(const char *const *folders, size_t nfolders, const char
     if (!rc && look.format == FORMAT_TEXT) {
         fputs(results.rows.count ? "\n" : "", stdout);
         tally_print(&results.tally, stdout);
+    } else if (!rc && people && tally_failed(&results.tally)) {
+        fputs("\n- ", stdout);
+        tally_print_failed(&results.tally, stdout);
+        fputc('\n', stdout);
     }
     if (!rc && results.other_builds)
         fprintf(stderr, "rows that another build wrote are left out: %zu\n", results.other_builds);

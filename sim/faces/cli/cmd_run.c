@@ -114,8 +114,7 @@ static int run_main(const struct command *command, int argc, char **argv)
     if (code != ARGS_DONE)
         return code;
     progress_begin(&progress, "--budget", arguments.budget.seconds, arguments.budget.bytes);
-    rc = scenario_load(arguments.positional[0], arguments.sets, arguments.nsets, &scenario, &err);
-    scenario.progress = &progress;
+    rc = scenario_load(arguments.positional[0], arguments.sets, arguments.nsets, &progress, &scenario, &err);
     if (arguments.values[OPT_ENGINE])
         scenario.simulation.engine = (int)engine;
     jobs_parse(command, NULL, &jobs);    /* anchors are simulated in as many processes as there are processors */

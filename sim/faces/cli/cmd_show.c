@@ -180,7 +180,7 @@ static int show_memory_grid(const struct arguments *arguments)
     struct sweep sweep;
     struct error err = {0};
     bool json = arguments->values[OPT_JSON];
-    int code, rc = sweep_load(arguments->positional[0], arguments->sets, arguments->nsets, &sweep, &err);
+    int code, rc = sweep_load(arguments->positional[0], arguments->sets, arguments->nsets, NULL, &sweep, &err);
 
     if (!rc)
         rc = memory_grid_print(&sweep, json, stdout, &err);
@@ -211,11 +211,11 @@ static int show_main(const struct command *command, int argc, char **argv)
     if (arguments.values[OPT_JSON] && !arguments.values[OPT_MEMORY] && !arguments.values[OPT_ALIKE] &&
         !arguments.values[OPT_KERNELS])
         return usage_error(command, "--json goes with --memory, --kernels or --alike");
-    if (arguments.values[OPT_MEMORY] && !sweep_is(arguments.positional[0], &grid, &err) && grid)
+    if (arguments.values[OPT_MEMORY] && !sweep_is(arguments.positional[0], NULL, &grid, &err) && grid)
         return show_memory_grid(&arguments);
     error_release(&err);         /* the scenario says it again */
     err = (struct error){0};
-    rc = scenario_load(arguments.positional[0], arguments.sets, arguments.nsets, &scenario, &err);
+    rc = scenario_load(arguments.positional[0], arguments.sets, arguments.nsets, NULL, &scenario, &err);
     if (arguments.values[OPT_ALIKE])
         scenario_prefer(&scenario, ENGINE_FAST);
     if (!rc)

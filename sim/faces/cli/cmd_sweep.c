@@ -208,7 +208,7 @@ static int sweep_main(const struct command *command, int argc, char **argv)
         code = options_parse(command, &arguments, &options, &most);
     if (code != ARGS_DONE)
         return code;
-    rc = sweep_load(arguments.positional[0], arguments.sets, arguments.nsets, &sweep, &err) ||
+    rc = sweep_load(arguments.positional[0], arguments.sets, arguments.nsets, NULL, &sweep, &err) ||
          points_select(&sweep.points, most, &selection, &err) ? -1 : 0;
     if (!rc)
         rc = anchors_load(&arena, arguments.values[OPT_ANCHOR], options.jobs, &options.anchors, &err);

@@ -79,10 +79,9 @@ static int train_file(struct request *request, const char *file, struct error *e
     const struct arguments *arguments = request->arguments;
     struct scenario scenario;
     struct folder folder = {0};
-    int rc = scenario_load(file, arguments->sets, arguments->nsets, &scenario, err);
+    int rc = scenario_load(file, arguments->sets, arguments->nsets, &request->progress, &scenario, err);
 
     if (!rc) {
-        scenario.progress = &request->progress;
         scenario_prefer(&scenario, ENGINE_FAST);
         if (arguments->values[OPT_ENGINE])
             scenario.simulation.engine = (int)request->engine;

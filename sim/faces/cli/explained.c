@@ -50,16 +50,17 @@ static void print_written(const struct node *result, const char *dir, FILE *out)
 
 /* The scenario that the result of a folder repeats, as it was simulated, and the time of its iteration. Where it is of
  * another build and this one does not know the scenario, request->written gets what the result says. */
-static int load_result(const struct explain_request *request, struct scenario *scenario, struct explain_expected *expected,
-                       struct error *err)
+static int load_result(const struct explain_request *request, struct progress *progress, struct scenario *scenario,
+                       struct explain_expected *expected, struct error *err)
 {
-    struct arena arena = {0};
-    struct node *root = NULL, *node = NULL, *time;
+    struct arena arena = {.progress = progress};
+    const struct node *root = NULL;
+    struct node *node = NULL, *time;
     const char *dir = request->path, *path = arena_printf(&arena, "%s/result.json", dir);
     int rc = -1;
 
     memset(scenario, 0, sizeof *scenario);
-    if (!refuse_sweep(dir, err) && !conf_load(&arena, path, &root, err) && !(node = node_get(root, "scenario")))
+    if (!refuse_sweep(dir, err) && !conf_shared(&arena, path, &root, err) && !(node = node_get(root, "scenario")))
         error_add(err, EXIT_INPUT, root->loc, "there is no 'scenario' in it; expected what 'dtsim run -o DIR' wrote");
     if (node) {
         time = node_get(root, "iteration_time_s");
@@ -103,8 +104,8 @@ static int check_time(struct explain_expected *expected, const struct run *run, 
     return 0;
 }
 
-static int load(const struct explain_request *request, struct scenario *scenario, struct explain_expected *expected,
-                struct error *err)
+static int load(const struct explain_request *request, struct progress *progress, struct scenario *scenario,
+                struct explain_expected *expected, struct error *err)
 {
     enum look there;
 
@@ -112,8 +113,8 @@ static int load(const struct explain_request *request, struct scenario *scenario
     if (look_at(request->path, &there, err))
         return -1;
     if (there == LOOK_FOLDER)
-        return load_result(request, scenario, expected, err);
-    return scenario_load(request->path, request->sets, request->nsets, scenario, err);
+        return load_result(request, progress, scenario, expected, err);
+    return scenario_load(request->path, request->sets, request->nsets, progress, scenario, err);
 }
 
 /* Finds all, and hands it over. */
@@ -145,7 +146,7 @@ void explain(const struct explain_request *request, struct error *err)
 
     progress_begin(&progress, "--budget", request->budget.seconds, request->budget.bytes);
     cache_init(&cache, CACHE_BYTES);
-    rc = load(request, &scenario, &expected, err);
+    rc = load(request, &progress, &scenario, &expected, err);
     scenario.arena.cache = &cache;       /* for its variations */
     if (request->engine >= 0)
         scenario.simulation.engine = request->engine;
@@ -153,7 +154,6 @@ void explain(const struct explain_request *request, struct error *err)
     how.causes = true;
     counted = how;
     counted.links = !rc && !scenario.cluster.ideal && cluster_between_links(&scenario.cluster);
-    scenario.progress = &progress;
     if (request->nsets || request->engine >= 0)
         expected.seconds = 0;            /* another question than the folder's */
     if (!rc && !workload_init_advised(&workload, &scenario, err) &&

@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -56,6 +57,7 @@ int main(int argc, char **argv)
     memory_cpp_begin();
     json_set_alloc_funcs(xmalloc, free);     /* jansson's own answer to no memory is an object that lacks a key */
     take_closed();
+    signal(SIGXFSZ, SIG_IGN);                /* a file that grows beyond RLIMIT_FSIZE fails to be written, and the message says so */
     if (!has_stack())
         return EXIT_UNEXPECTED;
     for (; argc > 1 && color_option(argv[1], &wrong) && !wrong; argc--)

@@ -157,11 +157,13 @@ static double seconds_on(const char *path, double share)
     double seconds = NAN, bandwidth;
     const char *set;
 
-    if (!scenario_load(path, NULL, 0, &scenario, &err) && cluster_kinds(&scenario.cluster) == 1 && scenario.cluster.nodes > 1) {
+    if (!scenario_load(path, NULL, 0, NULL, &scenario, &err) && cluster_kinds(&scenario.cluster) == 1 &&
+        scenario.cluster.nodes > 1) {
         bandwidth = cluster_bandwidth(&scenario.cluster, 0, false);
         set = arena_printf(&arena, "cluster.network.bandwidth=%s", unit_format(UNIT_BANDWIDTH, share * bandwidth, rate, sizeof rate));
         scenario_release(&scenario);
-        if (bandwidth > 0 && !scenario_load(path, &set, 1, &scenario, &err) && !workload_init(&workload, &scenario, &err) &&
+        if (bandwidth > 0 && !scenario_load(path, &set, 1, NULL, &scenario, &err) &&
+            !workload_init(&workload, &scenario, &err) &&
             !simulate(&workload, simulate_numbers_of(&scenario), &run, &err))
             seconds = run.metrics.iteration_time;
     }

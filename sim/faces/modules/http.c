@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,6 +21,7 @@ enum { HEAD_MOST = 32 << 10,         /* B of the head, and of what a connection 
 struct client {
     int socket;
     bool arrived;                    /* its request has */
+    bool shut;                       /* it makes way, and is there until the library has seen that */
     double until;                    /* s: then it is shut; 0: while it waits for its reply */
     struct client *next, *before;    /* the older and the newer one */
 };
@@ -29,6 +31,7 @@ struct http_server {
     struct MHD_Daemon *daemon;
     struct client *newest, *oldest;
     size_t clients;
+    bool changed;                    /* one came or went */
 };
 
 /* A request. */
@@ -56,6 +59,7 @@ static void shut(struct client *client)
 {
     shutdown(client->socket, SHUT_RDWR);     /* the library sees the end of it, and takes leave */
     client->until = now() + HTTP_LEAVE;
+    client->shut = true;
 }
 
 /* Whoever has been longest without saying what it wants makes way. */
@@ -63,7 +67,7 @@ static void make_room(struct http_server *server)
 {
     struct client *client = server->oldest;
 
-    while (client && client->arrived)
+    while (client && (client->arrived || client->shut))
         client = client->before;
     if (client)
         shut(client);
@@ -75,6 +79,7 @@ static void connection_changed(void *context, struct MHD_Connection *connection,
     struct http_server *server = context;
     struct client *client = *own;
 
+    server->changed = true;
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         if (server->clients + SPARE > HTTP_CONNECTIONS)
             make_room(server);
@@ -164,6 +169,31 @@ static const char *header(struct MHD_Connection *connection, const char *name)
     return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
 }
 
+static enum MHD_Result count_hosts(void *context, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+    (void)kind;
+    (void)value;
+    *(int *)context += !strcasecmp(name, "Host");
+    return MHD_YES;
+}
+
+/* Of two hosts nobody knows which one is meant. */
+static const char *only_host(struct MHD_Connection *connection)
+{
+    int hosts = 0;
+
+    MHD_get_connection_values(connection, MHD_HEADER_KIND, count_hosts, &hosts);
+    return hosts == 1 ? header(connection, "Host") : NULL;
+}
+
+/* Addresses are taken as they are written: no page has a name that needs %00, which would end it. */
+static size_t keep_escaped(void *context, struct MHD_Connection *connection, char *text)
+{
+    (void)context;
+    (void)connection;
+    return strlen(text);
+}
+
 static enum MHD_Result begin(struct http_server *server, struct MHD_Connection *connection, const char *path,
                              const char *method, void **own)
 {
@@ -171,7 +201,7 @@ static enum MHD_Result begin(struct http_server *server, struct MHD_Connection *
     struct http_reply reply = {0};
     const struct http_head head = {
         .method = method, .path = path, .token = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "token"),
-        .host = header(connection, "Host"), .origin = header(connection, "Origin"),
+        .host = only_host(connection), .origin = header(connection, "Origin"),
         .site = header(connection, "Sec-Fetch-Site"), .cookie = header(connection, "Cookie"),
         .type = header(connection, "Content-Type"), .length = header(connection, "Content-Length"),
     };
@@ -249,6 +279,7 @@ static struct http_server *http_open(int port, const struct http_listener *liste
         MHD_OPTION_EXTERNAL_LOGGER, say_nothing, NULL,       /* first, or else it speaks of later ones */
         MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&address, MHD_OPTION_CONNECTION_LIMIT, (unsigned)HTTP_CONNECTIONS,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEAD_MOST,
+        MHD_OPTION_UNESCAPE_CALLBACK, keep_escaped, NULL,
         MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_CONNECTION, connection_changed, server,
         MHD_OPTION_NOTIFY_COMPLETED, exchange_ended, server, MHD_OPTION_END);
     if (server->daemon)
@@ -277,7 +308,7 @@ static int http_file(const struct http_server *server)
 }
 
 /* The library hears of new bytes once: while it has some that it did not look at, it says that nothing is to be waited
- * for. A client that sends without end is shut out by its time. */
+ * for. Where there were too many connections it looks for new ones again only when it runs after some went. A client that sends without end is shut out by its time. */
 static void http_attend(struct http_server *server)
 {
     double time = now();
@@ -287,9 +318,10 @@ static void http_attend(struct http_server *server)
     for (struct client *client = server->newest; client; client = client->next)
         if (client->until > 0 && time > client->until)
             shut(client);
-    do
+    do {
+        server->changed = false;
         MHD_run(server->daemon);
-    while (MHD_get_timeout(server->daemon, &wait) == MHD_YES && !wait && ++rounds < ROUNDS);
+    } while ((server->changed || (MHD_get_timeout(server->daemon, &wait) == MHD_YES && !wait)) && ++rounds < ROUNDS);
 }
 
 static void http_close(struct http_server *server)

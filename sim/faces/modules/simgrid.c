@@ -89,6 +89,10 @@ static void load_platform(const struct cluster *cluster, struct platform_use use
     platform_print(cluster, use, out);
     fflush(out);
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    if (access(path, R_OK)) {
+        fputs("there is no /proc here, by which SimGrid reads its platform; the engine fast needs none", stderr);
+        exit(EXIT_FAILURE);
+    }
     simgrid_load_platform(path);
     fclose(out);
 }

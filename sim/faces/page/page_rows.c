@@ -11,17 +11,6 @@
 #include "results/results.h"
 #include "store/store.h"
 
-/* The header of the first file; NULL where there is none or it cannot be read: the rows have been, so it is no error. */
-static json_t *read_header(const struct results *results)
-{
-    FILE *in = results->files ? fopen(results->files[0], "r") : NULL;
-    json_t *header = in ? json_loadf(in, JSON_DISABLE_EOF_CHECK, NULL) : NULL;
-
-    if (in)
-        fclose(in);
-    return header;
-}
-
 static void put_double(FILE *out, double value)
 {
     uint64_t bits;
@@ -84,8 +73,7 @@ static void put_places(struct page *page, const struct results *results, const j
 static void put_rows(struct page *page, const struct results *results)
 {
     json_t *keys = json_array(), *columns = json_array();
-    json_t *header = read_header(results);
-    const json_t *name = json_object_get(header, "name"), *base = json_object_get(header, "base");
+    const json_t *name = json_object_get(results->header, "name"), *base = json_object_get(results->header, "base");
     FILE *numbers = page_part(page, "numbers");
 
     for (size_t key = 0; key < results->keys.count; key++)
@@ -97,7 +85,6 @@ static void put_rows(struct page *page, const struct results *results)
     if (name)
         json_put(page->head, "name", json_deep_copy(name));
     json_put(page->head, "base", base ? json_deep_copy(base) : json_null());
-    json_decref(header);
 }
 
 int page_of_rows(const struct page_request *request, const struct results *results, FILE *log, struct error *err)

@@ -58,7 +58,7 @@ static int read_scenario(struct arena *arena, const struct request *request, str
     /* If the file is none of a scenario, scenario_load() says of what it is. */
     scenario_release(scenario);
     error_release(err);
-    return scenario_load(base, request->sets, request->nsets, scenario, err);
+    return scenario_load(base, request->sets, request->nsets, arena->progress, scenario, err);
 }
 
 /* Simulates what was asked for. 0: the run may be shown. */
@@ -82,8 +82,8 @@ void answer_write(struct cache *cache, const char *text, size_t length, int line
 
     if (!rc) {
         progress_begin(&is.progress, "--budget", request.budget.seconds, request.budget.bytes);
+        is.arena.progress = &is.progress;
         rc = read_scenario(&is.arena, &request, &is.scenario, &is.err);
-        is.scenario.progress = &is.progress;
     }
     if (!rc && !simulate_request(&request, &is))
         json_put(is.answer, "metrics", result_metrics_json(&is.run));

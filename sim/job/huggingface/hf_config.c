@@ -25,10 +25,13 @@ static const struct { const char *types, *what; } unmodelled[] = {
 /* The table's own text as a tree. */
 static struct node *tree(struct arena *arena, const char *name, const char *text, struct error *err)
 {
+    struct progress *progress = arena->progress;
     struct node *root;
 
+    arena->progress = NULL;              /* a row is never refused */
     if (conf_parse(arena, name, text, strlen(text), &root, err) < 0)
         BUG("the table's row of %s does not parse", name);
+    arena->progress = progress;
     return root;
 }
 

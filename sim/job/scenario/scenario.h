@@ -108,11 +108,12 @@ bool scenario_supplies(const struct condition_name *name);
 
 /* Reads and checks the file, changed by `sets` ("PATH=VALUE", nsets of them), which its name then tells. Degrees that
  * do not divide, more stages than layers and values of several keys that do not go together (error_clash) are
- * EXIT_INFEASIBLE. Release in either case. */
-int scenario_load(const char *path, const char *const *sets, size_t nsets, struct scenario *scenario,
-                  struct error *err);
-/* The same from a tree in the arena, which the scenario takes over in either case; without a name of its own it is
- * called `name`. */
+ * EXIT_INFEASIBLE. Reading and what follows are held to the budget of `progress` (or NULL), whose end is EXIT_STOPPED. Release
+ * in either case. */
+int scenario_load(const char *path, const char *const *sets, size_t nsets, struct progress *progress,
+                  struct scenario *scenario, struct error *err);
+/* The same from a tree in the arena, with its progress. The scenario takes the arena over in either case; without a name of its
+ * own it is called `name`. */
 int scenario_read(struct arena *arena, struct node *root, const char *const *sets, size_t nsets, const char *name,
                   struct scenario *scenario, struct error *err);
 /* Changes the tree by "PATH=VALUE". */

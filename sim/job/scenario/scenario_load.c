@@ -5,6 +5,7 @@
 
 #include "base/base.h"
 #include "base/cache.h"
+#include "base/progress.h"
 #include "collective/collective.h"
 #include "config/conf.h"
 #include "config/field.h"
@@ -229,24 +230,29 @@ static int read_tree(struct arena *arena, const struct node *root, const struct 
     if (!like || !field_parse_like(arena, &scenario_table, root, like, scenario))
         rc = field_parse(arena, &scenario_table, root, scenario, err) || check_axes(&scenario->search, err) ? -1 : 0;
     scenario->arena = *arena;
+    scenario->progress = arena->progress;
     *arena = (struct arena){0};
     if (!rc && !scenario->name)
         scenario->name = arena_strdup(&scenario->arena, name);
     if (scenario->node && (scenario_lay_own(scenario, err) || scenario_lay_bf16(scenario, err)))
         rc = -1;
-    return rc ? -1 : resolve(scenario, err);
+    return rc || progress_look(scenario->progress, err) || resolve(scenario, err) ||
+           progress_look(scenario->progress, err) ? -1 : 0;
 }
 
 int scenario_read(struct arena *arena, struct node *root, const char *const *sets, size_t nsets, const char *name,
                   struct scenario *scenario, struct error *err)
 {
     memset(scenario, 0, sizeof *scenario);
+    if (nsets)
+        conf_change(arena, root);
     for (size_t i = 0; i < nsets; i++)
-        if (scenario_set(arena, root, sets[i], err)) {
+        if (scenario_set(arena, root, sets[i], err) || progress_look(arena->progress, err)) {
             scenario->arena = *arena;
             *arena = (struct arena){0};
             return -1;
         }
+    conf_changed(root);
     return read_tree(arena, root, NULL, name, scenario, err);
 }
 
@@ -303,11 +309,12 @@ static int refuse_others(const struct node *root, struct error *err)
     return 0;
 }
 
-int scenario_load(const char *path, const char *const *sets, size_t nsets, struct scenario *scenario, struct error *err)
+int scenario_load(const char *path, const char *const *sets, size_t nsets, struct progress *progress,
+                  struct scenario *scenario, struct error *err)
 {
     struct node *root;
     struct cache *cache = xcalloc(1, sizeof *cache);
-    struct arena arena = {.cache = cache};
+    struct arena arena = {.cache = cache, .progress = progress};
     const char *name = strcmp(path, "-") ? data_stem(&arena, path) : "stdin";
     int rc;
 
@@ -324,12 +331,9 @@ int scenario_load(const char *path, const char *const *sets, size_t nsets, struc
 int scenario_vary(const struct scenario *scenario, const char *const *sets, size_t nsets, struct scenario *varied,
                   struct error *err)
 {
-    struct arena arena = {.cache = scenario->arena.cache};
+    struct arena arena = {.cache = scenario->arena.cache, .progress = scenario->progress};
     struct node *root = ARENA_ARRAY(&arena, struct node, 1);
-    int rc;
 
     *root = *scenario->node;
-    rc = scenario_read(&arena, root, sets, nsets, scenario->name, varied, err);
-    varied->progress = scenario->progress;
-    return rc;
+    return scenario_read(&arena, root, sets, nsets, scenario->name, varied, err);
 }

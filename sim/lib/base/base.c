@@ -1,5 +1,6 @@
 #include "base/base.h"
 
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -261,9 +262,12 @@ const char *nearest(const char *word, const char *(*candidate)(size_t i, const v
     return best ? best : with_part(word, candidate, context);
 }
 
-char *file_read(const char *path, const char *what, size_t most, struct loc loc, size_t *length, struct error *err)
+/* `pipes`: it may be one, whose writer is waited for. */
+static char *read_whole(const char *path, const char *what, size_t most, struct loc loc, bool pipes, size_t *length,
+                        struct error *err)
 {
-    FILE *file = fopen(path, "rb");
+    int fd = open(path, O_RDONLY | O_CLOEXEC | (pipes ? 0 : O_NONBLOCK));
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "rb");
     struct stat status;
     char *text = NULL;
     size_t got, capacity = 0;
@@ -274,7 +278,7 @@ char *file_read(const char *path, const char *what, size_t most, struct loc loc,
         error_system(err, loc, "cannot open the %s '%s'", what, path);
         return NULL;
     }
-    if (fstat(fileno(file), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISFIFO(status.st_mode)) {
+    if (fstat(fd, &status) == 0 && !S_ISREG(status.st_mode) && !(pipes && S_ISFIFO(status.st_mode))) {
         fclose(file);
         error_add(err, EXIT_INPUT, loc, "the %s '%s' is not a file", what, path);
         return NULL;
@@ -298,4 +302,14 @@ char *file_read(const char *path, const char *what, size_t most, struct loc loc,
     }
     text[*length] = '\0';        /* the last read returned no bytes, so there is room */
     return text;
+}
+
+char *file_read(const char *path, const char *what, size_t most, struct loc loc, size_t *length, struct error *err)
+{
+    return read_whole(path, what, most, loc, false, length, err);
+}
+
+char *file_read_stream(const char *path, const char *what, size_t most, struct loc loc, size_t *length, struct error *err)
+{
+    return read_whole(path, what, most, loc, true, length, err);
 }

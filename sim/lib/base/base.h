@@ -128,9 +128,11 @@ void error_release(struct error *err);
 
 /* Memory that is freed all at once, by arena_release. Zero-initialise. */
 struct cache;
+struct progress;
 struct arena {
     struct arena_block *last;
     struct cache *cache;         /* where those who fill the arena find what they remember (base/cache.h), or NULL */
+    struct progress *progress;   /* what those who fill it may take (base/progress.h), or NULL */
 };
 void *arena_alloc(struct arena *arena, size_t size);    /* zeroed, aligned for any type */
 char *arena_strdup(struct arena *arena, const char *text);
@@ -149,8 +151,10 @@ char *text_clip(const char *text, char *buffer, size_t size);
 size_t text_mark(const char *text, size_t length);
 
 /* Reads a whole file of at most `most` bytes (a multiple of 1 MiB) and adds a zero byte. The caller frees the text.
- * NULL after an error, whose message names `what` the file is and stands at `loc`. */
+ * NULL after an error, whose message names `what` the file is and stands at `loc`. A pipe is refused, because nobody may
+ * ever write it; not by file_read_stream, for files that the command line names. */
 char *file_read(const char *path, const char *what, size_t most, struct loc loc, size_t *length, struct error *err);
+char *file_read_stream(const char *path, const char *what, size_t most, struct loc loc, size_t *length, struct error *err);
 
 /* Ends the process with EXIT_UNEXPECTED and a line on standard error. Whatever is being written then has not got its
  * name yet (files/folder.h). A child that ends so is a failure that its parent reports. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,18 +24,20 @@ static double now(void)
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* B of physical memory that this process holds (the second number of proc(5)'s statm, in pages); 0 where the system
- * does not tell. */
+/* B of physical memory that this process holds (the second number of proc(5)'s statm, in pages). Where there is no
+ * /proc, the most that it ever held (getrusage(2), in KiB). */
 static double memory_held(void)
 {
     FILE *file = fopen("/proc/self/statm", "re");
     unsigned long pages = 0;
+    struct rusage usage;
 
     if (file && fscanf(file, "%*u %lu", &pages) != 1)
         pages = 0;
     if (file)
         fclose(file);
-    return (double)pages * (double)sysconf(_SC_PAGESIZE);
+    return pages ? (double)pages * (double)sysconf(_SC_PAGESIZE) :
+           getrusage(RUSAGE_SELF, &usage) ? 0 : 1024 * (double)usage.ru_maxrss;
 }
 
 int budget_parse(const char *text, struct budget *budget)
@@ -119,6 +122,12 @@ static double weigh(struct progress *progress, double time)
     return progress->held;
 }
 
+static bool spent(struct progress *progress, double time)
+{
+    return (progress->seconds > 0 && time - progress->began > progress->seconds) ||
+           (progress->bytes > 0 && weigh(progress, time) > progress->bytes);
+}
+
 bool progress_step(struct progress *progress, const char *doing, size_t done, size_t total, double simulated)
 {
     double time;
@@ -134,9 +143,18 @@ bool progress_step(struct progress *progress, const char *doing, size_t done, si
     progress->simulated = simulated;
     if (progress->shown)
         draw(progress, time);
-    progress->over = (progress->seconds > 0 && time - progress->began > progress->seconds) ||
-                     (progress->bytes > 0 && weigh(progress, time) > progress->bytes);
+    progress->over = spent(progress, time);
     return progress->over;
+}
+
+int progress_patience(const struct progress *progress)
+{
+    double left;
+
+    if (!progress || progress->seconds == 0)
+        return -1;
+    left = progress->began + progress->seconds - now();
+    return left > 1e6 ? 1000000000 : left > 0 ? (int)(1000 * left) + 1 : 0;
 }
 
 int progress_check(const struct progress *progress, struct error *err)
@@ -150,16 +168,26 @@ int progress_check(const struct progress *progress, struct error *err)
     unit_format_short(UNIT_COUNT, (double)progress->done, count[0], sizeof count[0]);
     unit_format_short(UNIT_COUNT, (double)progress->total, count[1], sizeof count[1]);
     if (progress->total)
-        snprintf(far, sizeof far, "%s of %s operations (%.0f %%), %s of simulated time", count[0], count[1],
+        snprintf(far, sizeof far, ": %s of %s operations (%.0f %%), %s of simulated time", count[0], count[1],
                  floor(100 * share_done(progress)),
                  unit_format_short(UNIT_TIME, progress->simulated, simulated, sizeof simulated));
-    else
-        snprintf(far, sizeof far, "%s operations so far, none replayed", count[0]);
-    return error_add(err, EXIT_STOPPED, (struct loc){0}, "stopped by %s %s, %s: %s",
+    else if (progress->done)
+        snprintf(far, sizeof far, ": %s operations so far, none replayed", count[0]);
+    return error_add(err, EXIT_STOPPED, (struct loc){0}, "stopped by %s %s, %s%s",
                      memory ? "--budget" : progress->option,
                      memory ? unit_format_short(UNIT_BYTES, progress->bytes, spent, sizeof spent)
                             : unit_format_short(UNIT_TIME, progress->seconds, spent, sizeof spent),
                      progress->doing, far);
+}
+
+int progress_look(struct progress *progress, struct error *err)
+{
+    if (!progress)
+        return 0;
+    if (!progress->doing)
+        progress->doing = "reading";
+    progress->over = progress->over || spent(progress, now());
+    return progress_check(progress, err);
 }
 
 int progress_admit(struct progress *progress, double operations, struct error *err)

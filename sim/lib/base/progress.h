@@ -16,7 +16,7 @@ struct progress {
     bool shown;                  /* stderr is a terminal: a line is rewritten there */
     double began;                /* s of a clock that only goes forwards */
     /* The present step. */
-    const char *doing;           /* "lowering", "replaying" */
+    const char *doing;           /* "reading", "lowering", "replaying" */
     size_t done, total;          /* operations; total 0: not known yet */
     double simulated;            /* s of the iteration that lie behind */
     double step_began, drawn, weighed;   /* s: when the step began, the line was drawn, the memory was read */
@@ -32,6 +32,10 @@ enum { PROGRESS_EVENTS = 1 << 10, PROGRESS_OPERATIONS = 1 << 14 };
 /* So far `done` operations of `total`. Returns whether to stop: the budget is spent. Whoever
  * stops leaves its work unfinished and returns; progress_check() then makes the error. */
 bool progress_step(struct progress *progress, const char *doing, size_t done, size_t total, double simulated);
+/* A look at the budget by those who read files, and have no operations to count: 0, or -1 and EXIT_STOPPED. It takes some 50 ns. */
+int progress_look(struct progress *progress, struct error *err);
+/* Says how long to wait for bytes that others send: ms as poll() takes them; -1: for ever. */
+int progress_patience(const struct progress *progress);
 /* 0, or -1 and EXIT_STOPPED with how far the command came. */
 int progress_check(const struct progress *progress, struct error *err);
 /* To be called before that many operations are built: 0, or -1 and EXIT_STOPPED, with an estimate of their memory,

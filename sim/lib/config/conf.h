@@ -14,6 +14,7 @@ struct node {
     const char *text;            /* scalar: its text; else NULL */
     bool quoted;                 /* scalar in quotes or a block: never a number, a boolean or null */
     bool supplied;                   /* nobody wrote the value here: field_supply put it here */
+    struct changes *changes;     /* those that made this copy (conf_change), or NULL */
     struct node **items;         /* sequence: its items; mapping: its values */
     const char **keys;           /* mapping: its keys */
     struct loc *key_locs;        /* mapping: the place of each key */
@@ -65,6 +66,11 @@ struct node *node_merge(struct arena *arena, const struct node *base, const stru
  * path is shared by aliases, only this path's copy changes. Messages name the place "--set PATH=VALUE". Error code:
  * EXIT_USAGE if there is no '=' or no path. */
 int conf_set(struct arena *arena, struct node *root, const char *assignment, struct error *err);
+
+/* Begins many changes of one tree: until conf_changed(), conf_set and conf_put copy each node on their paths once, and not
+ * for each of them; and after one that fails, the tree is good for nothing. */
+void conf_change(struct arena *arena, struct node *root);
+void conf_changed(struct node *root);
 
 /* As conf_set, but the value is a node. Messages name `loc`, the place of `path`, whose parts must not be empty. */
 int conf_put(struct arena *arena, struct node *root, const char *path, struct node *value, struct loc loc,

@@ -149,12 +149,12 @@ static void line_end(struct sink *sink, const struct node *item, size_t width)
 
     if (sink->origins && (item->kind != NODE_MAPPING || item->count == 0)) {
         fprintf(sink->out, "%*s# ", width < 40 ? (int)(40 - width) : 1, "");
-        if (!file)
-            fputs("default", sink->out);
-        else if (item->loc.line == 0)
+        if (file && item->loc.line == 0)
             fprintf(sink->out, "%.*s", (int)strcspn(file, " \n"), file);
         else
-            fprintf(sink->out, "%s:%d", slash ? slash + 1 : file, item->loc.line);
+            text_write(TEXT_LINE, !file ? "default" : slash ? slash + 1 : file, sink->out);
+        if (file && item->loc.line)
+            fprintf(sink->out, ":%d", item->loc.line);
     }
     puts_to(sink, "\n");
 }

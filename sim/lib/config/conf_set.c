@@ -1,16 +1,26 @@
+/* conf_set: changes of a tree by paths. */
 #include "config/conf_node.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"
 #include "config/conf_text.h"
 
-static struct node *node_copy(struct arena *arena, const struct node *node)
+/* Many changes of one tree. The nodes that they copied know them. Keys of their large mappings are found by hash. */
+enum { LARGE = 64 };             /* keys */
+struct changes {
+    struct place { const struct node *mapping; size_t key; bool taken; } *places;
+    size_t room, count;
+};
+
+static struct node *node_copy(struct arena *arena, const struct node *node, struct changes *changes)
 {
     struct node *copy = arena_alloc(arena, sizeof *copy);
 
     *copy = *node;
+    copy->changes = changes;
     /* The capacity is used up, so that adding a key gives the copy new arrays. Arrays whose entries are changed in
      * place are copied here. */
     copy->capacity = copy->count;
@@ -23,6 +33,62 @@ static struct node *node_copy(struct arena *arena, const struct node *node)
             memcpy(copy->key_locs, node->key_locs, copy->count * sizeof *copy->key_locs);
     }
     return copy;
+}
+
+void conf_change(struct arena *arena, struct node *root)
+{
+    if (root->kind != NODE_SCALAR)       /* which no change takes */
+        *root = *node_copy(arena, root, ARENA_ARRAY(arena, struct changes, 1));
+}
+
+void conf_changed(struct node *root)
+{
+    root->changes = NULL;
+}
+
+/* The place of the mapping's key, or a free one. */
+static struct place *place_of(const struct changes *changes, const struct node *mapping, const char *key)
+{
+    size_t at = hash_more(hash_more(HASH_START, &mapping, sizeof mapping), key, strlen(key)) % changes->room;
+
+    while (changes->places[at].taken &&
+           (changes->places[at].mapping != mapping || !text_same(mapping->keys[changes->places[at].key], key)))
+        at = (at + 1) % changes->room;
+    return &changes->places[at];
+}
+
+static void place_add(struct arena *arena, struct changes *changes, const struct node *mapping, size_t key)
+{
+    struct changes before = *changes;
+
+    if (2 * ++changes->count > changes->room) {
+        changes->room = 4 * changes->count;
+        changes->places = ARENA_ARRAY(arena, struct place, changes->room);
+        for (size_t i = 0; i < before.room; i++)
+            if (before.places[i].taken)
+                *place_of(changes, before.places[i].mapping,
+                          before.places[i].mapping->keys[before.places[i].key]) = before.places[i];
+    }
+    *place_of(changes, mapping, mapping->keys[key]) = (struct place){mapping, key, true};
+}
+
+/* The index of the key, or the mapping's count if it lacks the key. */
+static size_t key_find(struct arena *arena, const struct node *mapping, const char *key)
+{
+    struct changes *changes = mapping->changes;
+    const struct place *place;
+    size_t i = 0;
+
+    if (changes && mapping->count >= LARGE) {
+        if (!changes->room || !place_of(changes, mapping, mapping->keys[0])->taken)
+            for (size_t k = 0; k < mapping->count; k++)
+                place_add(arena, changes, mapping, k);
+        place = place_of(changes, mapping, key);
+        return place->taken ? place->key : mapping->count;
+    }
+    while (i < mapping->count && !text_same(mapping->keys[i], key))
+        i++;
+    return i;
 }
 
 static int height(const struct node *node)
@@ -79,7 +145,7 @@ static struct node **slot(struct arena *arena, struct node *parent, const struct
                           struct error *err)
 {
     const char *name = path->parts[part];
-    size_t i = 0;
+    size_t i;
 
     BUG_IF(part >= path->count || !name);
     if (parent->kind == NODE_SEQUENCE) {
@@ -91,10 +157,12 @@ static struct node **slot(struct arena *arena, struct node *parent, const struct
                   path_text(arena, path, part), parent->count, name);
         return NULL;
     }
-    while (i < parent->count && strcmp(parent->keys[i], name) != 0)
-        i++;
-    if (i == parent->count)
+    i = key_find(arena, parent, name);
+    if (i == parent->count) {
         node_push(arena, parent, name, loc, NULL);
+        if (parent->changes && i >= LARGE)
+            place_add(arena, parent->changes, parent, i);
+    }
     parent->key_locs[i] = loc;
     return &parent->items[i];
 }
@@ -116,20 +184,21 @@ static int value_put(struct arena *arena, struct node *root, const struct path *
         if (!*child || node_is_null(*child)) {
             *child = node_mapping(arena);
             (*child)->loc = loc;
+            (*child)->changes = root->changes;
         } else if ((*child)->kind == NODE_SCALAR) {
             char shown[CLIP_SIZE];
 
             return error_add(err, EXIT_INPUT, loc, "'%s' is '%s', not a mapping; it has no '%s'",
                              path_text(arena, path, part + 1), text_clip((*child)->text, shown, sizeof shown),
                              path->parts[part + 1]);
-        } else {
-            *child = node_copy(arena, *child);
+        } else if (!root->changes || (*child)->changes != root->changes) {
+            *child = node_copy(arena, *child, root->changes);
         }
         parent = *child;
     }
 }
 
-/* Changes copies of the nodes along the path, so that a failure changes nothing. */
+/* Changes copies of the nodes along the path, so that a failure changes nothing; the copies of many changes at once. */
 static int change(struct arena *arena, struct node *root, const struct path *path, struct node *value, struct loc loc,
                   struct error *err)
 {
@@ -139,7 +208,9 @@ static int change(struct arena *arena, struct node *root, const struct path *pat
         return error_add(err, EXIT_INPUT, loc, "nested more than %d deep", CONF_MAX_DEPTH);
     if (root->kind == NODE_SCALAR)
         return error_add(err, EXIT_INPUT, loc, "the file holds no mapping to change");
-    changed = node_copy(arena, root);
+    if (root->changes)
+        return value_put(arena, root, path, value, loc, err);
+    changed = node_copy(arena, root, NULL);
     if (value_put(arena, changed, path, value, loc, err))
         return -1;
     *root = *changed;
@@ -157,6 +228,7 @@ int conf_put(struct arena *arena, struct node *root, const char *path, struct no
 
 int conf_set(struct arena *arena, struct node *root, const char *assignment, struct error *err)
 {
+    static const char word[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./+";
     struct loc loc = {arena_printf(arena, "--set %s", assignment), 0, 0};
     const char *equals = strchr(assignment, '=');
     struct node *value;
@@ -168,8 +240,11 @@ int conf_set(struct arena *arena, struct node *root, const char *assignment, str
         return error_add(err, EXIT_USAGE, loc, "expected PATH=VALUE such as strategy.tensor=8");
     if (path_split(arena, assignment, (size_t)(equals - assignment), loc, &path, err))
         return -1;
+    /* Most values are words or numbers, for which no reader of YAML is needed. */
     if (equals[1 + strspn(equals + 1, " ")] == '\0')
         value = node_scalar(arena, "", false);
+    else if (isalnum((unsigned char)equals[1]) && !equals[1 + strspn(equals + 1, word)])
+        value = node_scalar(arena, equals + 1, false);
     else if (conf_read(arena, loc.file, equals + 1, strlen(equals + 1), true, &value, err))
         return -1;
     value->loc = loc;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "base/progress.h"
 #include "config/field_value.h"
 
 const struct node **object_node(const struct table *table, const void *object)
@@ -154,8 +155,12 @@ static int field_absent(const struct reading *reading, const struct table *table
         return misspelt_key(table, node, field->key) ? -1 :
                reading_fail(reading, node->loc, NULL, "missing key '%s'", field->key);
     if (field->fallback) {
+        struct progress *progress = reading->arena->progress;
+
+        reading->arena->progress = NULL;     /* a default is never refused */
         if (field_value(reading, field, fallback_node(reading, field), member))
             BUG("the default of '%s' is refused: %s", field->key, field->fallback);
+        reading->arena->progress = progress;
         if (field->kind == FIELD_LIST || field->kind == FIELD_CHOICES || field->kind == FIELD_INTS)
             ((struct list *)member)->node = NULL;
         return 0;
@@ -185,16 +190,6 @@ int fields_parse(const struct reading *reading, const struct table *table, const
     return result;
 }
 
-static char *keys_text(struct arena *arena, const struct key_tables *keys)
-{
-    char *text = arena_strdup(arena, "");
-    const char *key;
-
-    for (size_t i = 0; (key = key_candidate(i, keys)); i++)
-        text = arena_printf(arena, "%s%s%s", text, i > 0 ? ", " : "", key);
-    return text;
-}
-
 /* Refuses keys that no table has; those that no message has room for are counted. With only_near: only misspelt ones. */
 static int unknown_keys(const struct reading *reading, const struct key_tables *keys, const struct node *node,
                         const void *object, bool only_near)
@@ -212,16 +207,15 @@ static int unknown_keys(const struct reading *reading, const struct key_tables *
             reading->err->dropped++;
             continue;
         }
-        near = key_meant(keys, node->keys[i]);
         below = only_near ? NULL : key_below(reading->arena, keys->tables[0], node->keys[i]);
+        near = below ? below : key_meant(keys, node->keys[i]);
         text_clip(node->keys[i], shown, sizeof shown);
         if (keys->tables[0]->misplaced && !only_near)
             misplaced = keys->tables[0]->misplaced(reading->arena, object, node->keys[i]);
         if (misplaced)
             result = error_clash(reading->err, node->key_locs[i], "%s: %s", reading->name, misplaced);
-        else if (below || near)
-            result = reading_fail(reading, node->key_locs[i], NULL, "unknown key '%s'; did you mean '%s'?", shown,
-                                  below ? below : near);
+        else if (near)
+            result = reading_fail(reading, node->key_locs[i], NULL, "unknown key '%s'; did you mean '%s'?", shown, near);
         else if (!only_near)
             result = reading_fail(reading, node->key_locs[i], NULL, "unknown key '%s'; expected one of %s", shown,
                                   expected ? expected : (expected = keys_text(reading->arena, keys)));
@@ -283,6 +277,8 @@ static int object_parse(const struct reading *outer, const struct table *table, 
     int result;
 
     memset(object, 0, table->size);
+    if (node && progress_look(reading->arena->progress, reading->err))
+        return -1;
     if (node && node->kind == NODE_SCALAR && !node_is_null(node) && table->shorthand) {
         node = shorthand_expand(reading->arena, table, node);
         reading->unsaid = table->bare ? table->shorthand : NULL;

@@ -100,6 +100,16 @@ const char *key_candidate(size_t i, const void *context)
     return NULL;
 }
 
+char *keys_text(struct arena *arena, const struct key_tables *keys)
+{
+    char *text = arena_strdup(arena, "");
+    const char *key;
+
+    for (size_t i = 0; (key = key_candidate(i, keys)); i++)
+        text = arena_printf(arena, "%s%s%s", text, i > 0 ? ", " : "", key);
+    return text;
+}
+
 bool key_known(const struct key_tables *keys, const char *key)
 {
     for (int t = 0; t < 2 && keys->tables[t]; t++)

@@ -38,6 +38,8 @@ struct key_tables {
 bool key_known(const struct key_tables *keys, const char *key);
 
 const char *key_candidate(size_t i, const void *key_tables);
+/* "a, b, c": all of them. */
+char *keys_text(struct arena *arena, const struct key_tables *keys);
 /* The key that was meant by a word that is none; NULL: nobody knows. */
 const char *key_meant(const struct key_tables *keys, const char *word);
 /* Where in the tables below a key stands that a table has not itself: "strategy.tensor" of the scenario for "tensor";

@@ -16,14 +16,15 @@ struct tree {
 static bool unchanged(const struct stat *a, const struct stat *b)
 {
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
-           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
+           a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
 /* Reads the file into the cache, or into the arena where that has no room. */
 static int remember(struct arena *arena, const char *path, const struct stat *status, const struct node **root,
                     struct error *err)
 {
-    struct arena own = {0};
+    struct arena own = {.progress = arena->progress};
     struct tree *tree = ARENA_ARRAY(&own, struct tree, 1);
 
     tree->status = *status;
@@ -48,7 +49,11 @@ int conf_shared(struct arena *arena, const char *path, const struct node **root,
         *root = tree->root;
         return 0;
     }
-    if (!arena->cache || stat(path, &status) || !S_ISREG(status.st_mode)) {
+    if (stat(path, &status))
+        status.st_mode = 0;              /* what keeps it from being looked at keeps it from being read, which says so */
+    if (S_ISFIFO(status.st_mode))
+        return error_add(err, EXIT_INPUT, (struct loc){.file = path}, "this is a pipe; expected a file");
+    if (!arena->cache || !S_ISREG(status.st_mode)) {
         rc = conf_load(arena, path, &loaded, err);
         *root = loaded;
         return rc;
@@ -89,7 +94,7 @@ int field_load(struct arena *arena, const struct table *table, const char *path,
     const struct record *known;
     const struct tree *tree;
     struct record *record;
-    struct arena own = {.cache = arena->cache};
+    struct arena own = {.cache = arena->cache, .progress = arena->progress};
 
     if (conf_shared(arena, path, &root, err))
         return -1;

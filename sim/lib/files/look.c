@@ -2,9 +2,12 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -70,27 +73,63 @@ static bool is_input(const struct stat *status)
     return !fstat(STDIN_FILENO, &input) && input.st_dev == status->st_dev && input.st_ino == status->st_ino;
 }
 
-FILE *look_open(const char *path, struct error *err)
+/* A pipe that nobody writes yet does not keep its reader from looking at what it is. */
+static int open_checked(const char *path, bool pipes, struct error *err)
 {
     struct loc loc = {.file = path};
-    FILE *file = fopen(path, "rb");
+    int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC), rc = 0;
     struct stat status;
-    int rc = 0;
 
-    if (!file)
+    if (file < 0)
         rc = error_system(err, loc, "cannot open");
-    else if (fstat(fileno(file), &status))
+    else if (fstat(file, &status))
         return file;                     /* what keeps it from being looked at keeps it from being read, which says so */
     else if (S_ISDIR(status.st_mode))
         rc = error_add(err, EXIT_INPUT, loc, "this is a directory; expected a file");
+    else if (S_ISFIFO(status.st_mode) && !pipes && !is_input(&status))
+        rc = error_add(err, EXIT_INPUT, loc, "this is a pipe; expected a file");
     else if (!S_ISREG(status.st_mode) && !S_ISFIFO(status.st_mode) && !is_input(&status))
-        rc = error_add(err, EXIT_INPUT, loc, "this is a device; expected a file or a pipe");
+        rc = error_add(err, EXIT_INPUT, loc, "this is a device; expected a file%s", pipes ? " or a pipe" : "");
     else if (status.st_size > FILE_LIMIT)
         rc = error_add(err, EXIT_INPUT, loc, "the file has %lld bytes; expected at most %lld",
                        (long long)status.st_size, FILE_LIMIT);
-    if (file && rc)
-        fclose(file);
-    return rc ? NULL : file;
+    if (file >= 0 && rc)
+        close(file);
+    return rc ? -1 : file;
+}
+
+/* Waits until somebody writes, if it is a pipe; reads wait from now on. */
+static FILE *stream_of(int fd, const char *path, struct error *err)
+{
+    struct pollfd written = {.fd = fd, .events = POLLIN};
+    int flags = fd < 0 ? -1 : fcntl(fd, F_GETFL);
+    FILE *file;
+
+    if (fd < 0)
+        return NULL;
+    if (flags >= 0 && poll(&written, 1, -1) >= 0)
+        fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
+    file = fdopen(fd, "rb");
+    if (!file) {
+        error_system(err, (struct loc){.file = path}, "cannot open");
+        close(fd);
+    }
+    return file;
+}
+
+FILE *look_open(const char *path, struct error *err)
+{
+    return stream_of(open_checked(path, false, err), path, err);
+}
+
+FILE *look_open_stream(const char *path, struct error *err)
+{
+    return stream_of(open_checked(path, true, err), path, err);
+}
+
+int look_open_any(const char *path, struct error *err)
+{
+    return open_checked(path, true, err);
 }
 
 const char *look_program(struct arena *arena, struct error *err)
@@ -99,6 +138,11 @@ const char *look_program(struct arena *arena, struct error *err)
     char path[PATH_MAX];
     ssize_t length = readlink(link, path, sizeof path);
 
+    /* Without /proc the system still says by which name it started the program. */
+    if (length < 0 && errno == ENOENT && realpath((const char *)getauxval(AT_EXECFN), path))
+        length = (ssize_t)strlen(path);
+    else if (length < 0 && errno == ENOENT)
+        errno = ENOSYS;                      /* nothing that the user named is missing */
     if (length == sizeof path) {
         errno = ENAMETOOLONG;
         length = -1;

@@ -13,11 +13,15 @@ int look_at(const char *path, enum look *found, struct error *err);
 struct look_names { const char **items; size_t count, capacity; };
 int look_into(struct arena *arena, const char *path, bool (*wanted)(const char *name), struct look_names *names,
               struct error *err);
-/* Opens a file to read it to its end: a file of at most FILE_LIMIT bytes, a pipe, or standard input. Folders and
- * devices are refused, because some devices never end (/dev/zero). NULL: an error at the path. */
+/* Opens a file to read it to its end: a file of at most FILE_LIMIT bytes, or standard input. Folders are refused, devices,
+ * because some never end (/dev/zero), and pipes, because nobody may ever write them. NULL: an error at the path. */
 #define FILE_LIMIT (8ll << 30)
 enum { LINE_LIMIT = 16 << 20 };          /* B, of a line of a file that is read line by line */
 FILE *look_open(const char *path, struct error *err);
+/* The same of a file that the command line names, which may be a pipe; look_open_any gives its descriptor (-1: an error), which
+ * is to be polled before each read. */
+FILE *look_open_stream(const char *path, struct error *err);
+int look_open_any(const char *path, struct error *err);
 /* Refuses to write to a path over what is no file, or over one of the files `names` (NULL-terminated) of a folder, which
  * are read. */
 int look_apart(const char *path, const char *folder, const char *const *names, struct error *err);

@@ -211,6 +211,14 @@ static int receive(struct running *running, struct worker *worker)
     return rc;
 }
 
+/* Whether a worker that has no piece has died, which its socket tells. */
+static bool died_idle(const struct worker *worker)
+{
+    char byte;
+
+    return worker->child.pid && recv(worker->socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
 /* A worker that cannot be told its piece is killed: its socket says so when it is read. */
 static void hand_out(const struct pool *pool, struct worker *worker)
 {
@@ -232,7 +240,7 @@ static void hand_out(const struct pool *pool, struct worker *worker)
         kill(worker->child.pid, SIGKILL);
 }
 
-/* Gives every idle worker a piece, and starts it where it does not run. */
+/* Gives every idle worker a piece, and starts it where it does not run, or does not any more. */
 static int feed(struct running *running)
 {
     const struct pool *pool = running->pool;
@@ -244,6 +252,8 @@ static int feed(struct running *running)
 
         if (worker->busy)
             continue;
+        if (died_idle(worker) && lose(running, worker, POOL_CRASH))
+            return -1;
         if (!worker->child.pid && worker_start(running, worker))
             return -1;
         running->exhausted = !pool->next(pool->context, &worker->piece);

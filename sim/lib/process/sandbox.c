@@ -241,7 +241,7 @@ static bool is_full(const char *path)
 /* Until all its processes have ended, or the first one and then the others' time of grace, or a limit is reached. */
 static void watch(struct held *held, int process)
 {
-    long deadline = now() + SANDBOX_SECONDS * 1000, left, looked = now();
+    long deadline = now() + SANDBOX_SECONDS * 1000, left, look = now() + TICK;
     struct pollfd places[] = {{held->says[0], POLLIN, 0}, {held->listener, POLLIN, 0}, {process, POLLIN, 0}};
     bool ended = false;
 
@@ -259,10 +259,14 @@ static void watch(struct held *held, int process)
             places[2].fd = -1;
             deadline = now() + GRACE < deadline ? now() + GRACE : deadline;
         }
-        if (now() - looked >= TICK) {
-            looked = now();
+        if (now() >= look) {
+            long began = now();
+
             if (is_full(held->sandbox->folder))
                 held->run->killed = "8 MiB of files";
+            else if (sandbox_memory(held->child.pid) > SANDBOX_MEMORY)
+                held->run->killed = "256 MiB of memory";
+            look = now() + TICK + 9 * (now() - began);       /* of many processes it takes long */
         }
     }
     if (!held->run->killed && !ended)
@@ -328,10 +332,12 @@ static int run_held(struct held *held, struct error *err)
         close(held->says[1]);
         close(held->ready[1]);
         held->says[1] = held->ready[1] = -1;
+        sandbox_tell(held->sandbox, held->child.pid);
         held->listener = listen_to(held, process);
         if (held->listener >= 0)
             watch(held, process);
         end(held);
+        sandbox_tell(held->sandbox, 0);
         if (held->listener < 0)
             rc = error_add(err, EXIT_UNEXPECTED, (struct loc){0}, "%s cannot be held so that it can do nothing: %s",
                            held->words[0], *held->run->words ? held->run->words : strerror(errno));

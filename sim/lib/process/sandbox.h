@@ -6,10 +6,12 @@
  *              opened to be written.
  *   Landlock   reading and writing of files by their folders; from version 4 on no TCP, from version 6 on no signals and no
  *              abstract sockets either
- *   limits     SANDBOX_SECONDS, SANDBOX_BYTES of lines and of each file, SANDBOX_MEMORY a process, SANDBOX_FORKS; then all
- *              processes are killed */
+ *   limits     SANDBOX_SECONDS, SANDBOX_BYTES of lines and of each file, SANDBOX_MEMORY of all processes (of each at once, of
+ *              their sum some 20 times a second), SANDBOX_FORKS; then all processes are killed */
 #ifndef DTSIM_SANDBOX_H
 #define DTSIM_SANDBOX_H
+
+#include <sys/types.h>
 
 #include "base/base.h"
 
@@ -25,6 +27,8 @@ enum {
 
 struct sandbox {
     char folder[256];                /* the private folder, where the program works; the caller says so in TMPDIR and PATH */
+    pid_t keeper;                    /* the process that removes it, also where this one is killed */
+    int keeper_hears;                /* and the pipe by which it hears from this one */
     const char *const *read;         /* folders and files that it may read, up to NULL; /usr always */
     bool trust;                      /* also where there is no Landlock */
     int abi;                         /* the version of Landlock to use at most; 0: the kernel's, -1: none */
@@ -44,16 +48,16 @@ struct sandbox_run {
 int sandbox_abi(void);
 /* Whether Landlock will hold the program. */
 bool sandbox_holds(const struct sandbox *sandbox);
-/* Makes the private folder, with links to those programs of /usr/bin that there are (names between spaces) in its folder
- * bin. sandbox_close removes it with all that is in it. */
+/* Makes the private folder, which has a process of its own that removes it, with links to those programs of /usr/bin that there are (names between spaces) in its folder
+ * bin. sandbox_close removes it with all that is in it, and so does the end of this process, whatever ends it. */
 int sandbox_open(struct sandbox *sandbox, const char *programs, struct error *err);
 void sandbox_close(struct sandbox *sandbox);
 /* Puts a text into the private folder. */
 int sandbox_put(const struct sandbox *sandbox, const char *name, const char *text, size_t length, struct error *err);
 /* Reads a file of the private folder, which the child may have made; NULL: there is none that can be read. Free it. */
 char *sandbox_get(const struct sandbox *sandbox, const char *name, size_t *length);
-/* Runs a program of the private folder's bin. No process of it is left afterwards, unless this process is killed
- * meanwhile. */
+/* Runs a program of the private folder's bin. No process of it is left afterwards, also where this process is
+ * killed meanwhile. */
 int sandbox_start(const struct sandbox *sandbox, const char *const *words, const char *const *environment,
                   struct sandbox_run *run, struct error *err);
 void sandbox_run_release(struct sandbox_run *run);

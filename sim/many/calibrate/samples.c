@@ -165,7 +165,7 @@ int samples_parse(struct samples *samples, const char *name, const char *text, s
 
 int samples_load(struct samples *samples, const char *path, struct error *err)
 {
-    FILE *file = look_open(path, err);
+    FILE *file = look_open_stream(path, err);
     char *text = NULL;
     size_t capacity = 0;
     ssize_t length;

@@ -141,7 +141,7 @@ static int visit(const struct compared_each *each, const struct sweep *sweep, ui
 {
     const struct points *points = &sweep->points;
     struct scenario scenario = {0};
-    struct arena arena = {.cache = each->cache};
+    struct arena arena = {.cache = each->cache, .progress = each->progress};
     struct error found = {0};
     struct point point = {0};
     const char *settings = "", *own = sweep->name;
@@ -172,7 +172,7 @@ int compared_visit(const struct compared_each *each, const char *path, const cha
     struct sweep sweep;
     int rc = 0;
 
-    if (sweep_load(path, sets, nsets, &sweep, &found)) {
+    if (sweep_load(path, sets, nsets, each->progress, &sweep, &found)) {
         each->call(each->context, path, NULL, &found);
         rc = pass_on(&found, err);
     } else {
@@ -200,7 +200,6 @@ static void add_scenario(void *context, const char *name, struct scenario *scena
         return;
     }
     json_put(row, "setup", setup_json(scenario));
-    scenario->progress = compared->progress;
     if (compared->progress && compared->progress->over)
         outcome_lost(row, OUTCOME_TIMEOUT, "the budget was spent before");
     else if (outcome_simulate(row, scenario, NULL, found))
@@ -212,7 +211,8 @@ int compared_add(struct compared *compared, const char *path, const char *const 
                  const char *engine, bool prefix, struct error *err)
 {
     const struct compared_each each = {
-        .cache = &compared->cache, .engine = engine, .prefix = prefix, .call = add_scenario,
+        .cache = &compared->cache, .engine = engine, .prefix = prefix, .progress = compared->progress,
+        .call = add_scenario,
         .context = &(struct adding){compared, path},
     };
     enum look there;

@@ -29,6 +29,7 @@ struct compared_each {
     struct cache *cache;         /* what scenarios read is remembered for the next ones */
     const char *engine;          /* "simulation.engine=NAME", or NULL */
     bool prefix;                 /* names of several points also say which scenario they are of */
+    struct progress *progress;   /* that holds reading and simulating to a budget, or NULL */
     /* `scenario` NULL: it is refused, and `found` says why. What else is found wrong may be added to `found`. The name
      * and the scenario live until the call ends. */
     void (*call)(void *context, const char *name, struct scenario *scenario, struct error *found);

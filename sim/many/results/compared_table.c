@@ -282,10 +282,14 @@ static void print_notes(const struct compared *compared, bool versions, bool mar
 {
     const struct compared_row *first = baseline(compared);
     const char *base;
-    size_t ranked = 0;
+    size_t ranked = 0, failed = 0;
 
-    for (size_t i = 0; i < compared->rows.count; i++)
+    for (size_t i = 0; i < compared->rows.count; i++) {
+        enum outcome outcome = outcome_of(compared->rows.items[i].row);
+
         ranked += compared->rows.items[i].rank.rank > 0;
+        failed += outcome < OUTCOME_COUNT && outcome_failed(outcome);
+    }
     if (!first)
         return;
     fputc('\n', out);
@@ -300,6 +304,9 @@ static void print_notes(const struct compared *compared, bool versions, bool mar
                     "iteration is its mean time from optimizer step to optimizer step"), markdown, out);
     if (ranked > 1)
         explain_ranks(compared, markdown, out);
+    if (failed)
+        say(xprintf("%zu of %zu rows failed: one of them may be better than all others", failed, compared->rows.count),
+            markdown, out);
 }
 
 void compared_print(const struct compared *compared, bool markdown, bool keys, FILE *out)

@@ -16,6 +16,7 @@ void results_release(struct results *results)
     free(results->keys.items);
     ids_release(&results->ids);
     tally_release(&results->tally);
+    json_decref(results->header);
     json_decref(results->objectives);
     arena_release(&results->arena);
     *results = (struct results){0};

@@ -31,6 +31,7 @@ struct results {
     struct { json_t **items; size_t count, capacity; } rows;
     /* First the keys of points, in the order of the first rows; then the keys of rows; then metrics. */
     struct { struct row_key *items; size_t count, capacity; } keys;
+    json_t *header;              /* of the first file */
     json_t *objectives;          /* of the first file that names any, {metric: "min" | "max"}; else an empty object */
     int ranked;                  /* the key that ranks are by; -1: rows have none */
     size_t other_builds;         /* rows that are left out, as another build or other sources wrote them */

@@ -201,6 +201,10 @@ void results_explain_ranks(const struct results *results, FILE *out)
     FILE *text = text_open(&words, &size);
 
     tie_explain(numbers, results->rows.count, text);
+    if (tally_failed(&results->tally)) {
+        fputs("; ", text);
+        tally_print_failed(&results->tally, text);
+    }
     text_close(text, &words);
     sheet_note(words, out);
     free(words);

@@ -34,6 +34,8 @@ static int read_header(void *context, const json_t *header, struct error *err)
     json_decref(reading->header);
     reading->header = json_deep_copy(header);
     reading->version = json_object_get(reading->header, "version");
+    if (!reading->results->header)
+        reading->results->header = json_incref(reading->header);
     if (!json_object_size(reading->results->objectives))
         json_object_update(reading->results->objectives, (json_t *)(uintptr_t)objectives);
     return 0;

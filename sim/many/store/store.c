@@ -80,6 +80,9 @@ static int open_locked(struct store *store, struct error *err)
                              "expected one writer a shard") : disk_refuses(store->path, "lock", err);
         if (fstat(store->fd, &mine) || (stat(store->path, &there) && errno != ENOENT))
             return disk_refuses(store->path, "look at", err);
+        if (!S_ISREG(mine.st_mode))
+            return error_add(err, EXIT_INPUT, (struct loc){.file = store->path}, "this is no regular file; expected one that "
+                             "keeps rows");
         if (mine.st_ino == there.st_ino)
             return 0;
         close(store->fd);

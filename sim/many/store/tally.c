@@ -91,6 +91,21 @@ static void causes_print(struct tally_causes *causes, const char *title, FILE *o
         cause_print(&causes->items[i], out);
 }
 
+size_t tally_failed(const struct tally *tally)
+{
+    size_t failed = 0;
+
+    for (enum outcome outcome = 0; outcome < OUTCOME_COUNT; outcome++)
+        failed += outcome_failed(outcome) ? tally->ended[outcome] : 0;
+    return failed;
+}
+
+void tally_print_failed(const struct tally *tally, FILE *out)
+{
+    fprintf(out, "%zu of %zu points failed: one of them may be better than all others; --retry-failed runs them again",
+            tally_failed(tally), tally->rows);
+}
+
 void tally_print(struct tally *tally, FILE *out)
 {
     fprintf(out, "%zu point%s:", tally->rows, tally->rows == 1 ? "" : "s");
@@ -100,6 +115,10 @@ void tally_print(struct tally *tally, FILE *out)
     fputc('\n', out);
     causes_print(&tally->rules, "infeasible by rule", out);
     causes_print(&tally->failures, "not simulated", out);
+    if (tally_failed(tally)) {
+        tally_print_failed(tally, out);
+        fputc('\n', out);
+    }
 }
 
 static void causes_release(struct tally_causes *causes)

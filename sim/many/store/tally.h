@@ -26,6 +26,10 @@ struct tally {
 void tally_add(struct tally *tally, const json_t *row, const char *point);
 /* How many rows ended how; of those that are infeasible by which rule, and by how much at least; an example of each. */
 void tally_print(struct tally *tally, FILE *out);
+/* How many points failed, so that nobody knows their numbers (outcome_failed), and words for people about what follows: nothing
+ * that is said of the others holds of all points. */
+size_t tally_failed(const struct tally *tally);
+void tally_print_failed(const struct tally *tally, FILE *out);
 void tally_release(struct tally *tally);
 
 #endif

@@ -125,17 +125,17 @@ static int copy_text(struct arena *arena, const char *path, const char **copy, s
 static int load_base(struct sweep *sweep, struct node **base, struct error *err)
 {
     struct arena *arena = &sweep->arena;
+    const struct node *tree = sweep->base;
 
-    if (sweep->base->kind == NODE_SCALAR && !node_is_null(sweep->base)) {
+    if (tree->kind == NODE_SCALAR && !node_is_null(tree)) {
         const char *path = data_relative(arena, (struct loc){.file = sweep->file}, sweep->base->text, err);
 
-        if (!path)
+        if (!path || conf_shared(arena, path, &tree, err))
             return -1;
         sweep->name = data_stem(arena, path);
-        return conf_load(arena, path, base, err);
     }
     *base = ARENA_ARRAY(arena, struct node, 1);
-    **base = *sweep->base;
+    **base = *tree;
     if ((*base)->kind == NODE_MAPPING)
         return 0;
     return error_add(err, EXIT_INPUT, (*base)->loc, "sweep: base: expected a scenario, or the path of its file");
@@ -165,12 +165,13 @@ static int read_section(struct sweep *sweep, const struct node *root, const char
     return 0;
 }
 
-int sweep_load(const char *path, const char *const *sets, size_t nsets, struct sweep *sweep, struct error *err)
+int sweep_load(const char *path, const char *const *sets, size_t nsets, struct progress *progress, struct sweep *sweep,
+               struct error *err)
 {
     const struct node *section;
     const char *text;
     struct node *root, *base;
-    struct arena arena = {0};
+    struct arena arena = {.progress = progress};
     int rc = conf_load(&arena, path, &root, err);
 
     memset(sweep, 0, sizeof *sweep);
@@ -189,9 +190,9 @@ int sweep_load(const char *path, const char *const *sets, size_t nsets, struct s
     return points_read(&sweep->arena, section, text, base, sweep->name, &sweep->points, err);
 }
 
-int sweep_is(const char *path, bool *is, struct error *err)
+int sweep_is(const char *path, struct progress *progress, bool *is, struct error *err)
 {
-    struct arena arena = {0};
+    struct arena arena = {.progress = progress};
     struct node *root = NULL;
     int rc = strcmp(path, "-") ? conf_load(&arena, path, &root, err) : 0;
 

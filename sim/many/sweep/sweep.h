@@ -25,10 +25,11 @@ extern const struct table sweep_table;
 /* Reads a sweep file, or a scenario, which is a sweep of one point. `sets` ("PATH=1,2,4", nsets of them) give paths
  * their values: in place of the grid's values, or as further paths behind it. The path "-" is standard input. Checked
  * are the sweep itself and every value of an axis by itself, not yet the scenarios. Release in either case. */
-int sweep_load(const char *path, const char *const *sets, size_t nsets, struct sweep *sweep, struct error *err);
+int sweep_load(const char *path, const char *const *sets, size_t nsets, struct progress *progress, struct sweep *sweep,
+               struct error *err);
 void sweep_release(struct sweep *sweep);
 /* Whether the file is a sweep's; of standard input, which cannot be read twice, it is not known and said to be none. */
-int sweep_is(const char *path, bool *is, struct error *err);
+int sweep_is(const char *path, struct progress *progress, bool *is, struct error *err);
 
 /* A point and the id of its row. */
 struct located { char id[ID_DIGITS + 1]; uint64_t number; };

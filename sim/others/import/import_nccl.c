@@ -343,7 +343,7 @@ struct node *import_nccl_load(struct arena *arena, const char *path, const struc
                               struct error *err)
 {
     size_t length;
-    char *text = file_read(path, "output of nccl-tests", IMPORT_NCCL_MAX_BYTES, (struct loc){0}, &length, err);
+    char *text = file_read_stream(path, "output of nccl-tests", IMPORT_NCCL_MAX_BYTES, (struct loc){0}, &length, err);
     struct node *root = text ? import_nccl_parse(arena, path, text, length, hints, notes, err) : NULL;
 
     free(text);

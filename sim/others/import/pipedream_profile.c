@@ -360,7 +360,8 @@ struct node *pipedream_profile_parse(struct arena *arena, const char *file, cons
 struct node *pipedream_profile_load(struct arena *arena, const char *path, struct error *err)
 {
     size_t length;
-    char *text = file_read(path, "graph of PipeDream's profiler", PIPEDREAM_MAX_BYTES, (struct loc){0}, &length, err);
+    char *text = file_read_stream(path, "graph of PipeDream's profiler", PIPEDREAM_MAX_BYTES, (struct loc){0},
+                                  &length, err);
     struct node *root = text ? pipedream_profile_parse(arena, path, text, length, err) : NULL;
 
     free(text);

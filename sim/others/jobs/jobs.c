@@ -39,8 +39,8 @@ int job_import(struct arena *arena, const char *path, const struct job_kind *kin
     if (refuse_other(file, kind->name, err))
         return -1;
 
-    char *text = file_read(standard ? "/dev/stdin" : path, "job's file", CONF_MAX_BYTES, (struct loc){.file = file},
-                           &length, err);
+    char *text = file_read_stream(standard ? "/dev/stdin" : path, "job's file", CONF_MAX_BYTES,
+                                  (struct loc){.file = file}, &length, err);
     struct node *root;
 
     if (!text)

@@ -60,32 +60,32 @@ struct loc bash_place(const struct bash_script *script, const char *word, struct
 static struct loc place_of(const struct bash_reader *reader, const char *file, const char *line,
                            const struct bash_command *outer)
 {
+    long number = strtol(line, NULL, 10);
+    int at = number > 0 && number <= BASH_MAX_BYTES ? (int)number : 1;
+
     if (!strcmp(file, reader->path))
-        return (struct loc){reader->script->file, atoi(line), 1};
+        return (struct loc){reader->script->file, at, 1};
     if (outer || *file != '/' || access(file, R_OK))
         return outer ? outer->loc : (struct loc){reader->script->file, 1, 1};
-    return (struct loc){arena_strdup(reader->arena, file), atoi(line), 1};
+    return (struct loc){arena_strdup(reader->arena, file), at, 1};
 }
 
-/* A record: its texts are in the file of that name; NULL: there is none. */
-static struct bash_command *record(const struct bash_reader *reader, const char *name,
-                                     const struct bash_commands *earlier)
+struct bash_command *bash_record(const struct bash_reader *reader, const char *name, const char *text, size_t length,
+                                 const struct bash_commands *earlier)
 {
     static const char *const kinds[] = {[BASH_COMMAND] = "command", [BASH_CAPTURED] = "captured", [BASH_EXIT] = "exit",
                                         [BASH_CD] = "cd", [BASH_ARRAY] = "array", [BASH_HEADER] = "header"};
     enum { KIND, OUTER, LINE, PLACE, FIRST };
     struct bash_command *command = arena_alloc(reader->arena, sizeof *command);
-    size_t length = 0, count = 0, kind = 0;
-    char *text = sandbox_get(&reader->sandbox, name, &length);
+    size_t count = 0, kind = 0;
     const char **words;
 
-    for (size_t i = 0; text && i < length; i++)
+    for (size_t i = 0; i < length; i++)
         count += !text[i];
     words = ARENA_ARRAY(reader->arena, const char *, count + 1);
     count = 0;
-    for (size_t i = 0; text && i < length; i += strlen(text + i) + 1)
+    for (size_t i = 0; i < length; i += strlen(text + i) + 1)
         words[count++] = arena_strdup(reader->arena, text + i);
-    free(text);
     if (count <= FIRST)
         return NULL;
     while (kind < COUNT(kinds) && strcmp(kinds[kind], words[KIND]))
@@ -107,10 +107,13 @@ static void take_records(const struct bash_reader *reader, const char *said, str
 {
     for (const char *at = said, *end; (end = strchr(at, '\n')); at = end + 1) {
         const char *name = arena_strndup(reader->arena, at, (size_t)(end - at));
-        struct bash_command *command = *name == '?' ? NULL : record(reader, name, commands);
+        size_t length;
+        char *text = *name == '?' ? NULL : sandbox_get(&reader->sandbox, name, &length);
+        struct bash_command *command = text ? bash_record(reader, name, text, length, commands) : NULL;
 
         if (command)
             *GROW(commands) = command;
+        free(text);
     }
 }
 

@@ -91,8 +91,8 @@ int launch_load(struct arena *arena, const char *path, const struct import_optio
     bool standard = !strcmp(path, "-");
     const char *file = standard ? "standard input" : path;
     size_t length;
-    char *text = file_read(standard ? "/dev/stdin" : path, "launch script", LAUNCH_MAX_BYTES, (struct loc){.file = file},
-                           &length, err);
+    char *text = file_read_stream(standard ? "/dev/stdin" : path, "launch script", LAUNCH_MAX_BYTES,
+                                  (struct loc){.file = file}, &length, err);
     int rc, other = 1;
 
     launch->file = file;

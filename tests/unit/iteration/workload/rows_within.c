@@ -88,8 +88,7 @@ static void test_spent(void **state)
     assert_null(rows_within(&slow, &LARGE, &progress, &err));
     assert_int_equal(err.count, 1);
     assert_int_equal(error_exit_code(&err), EXIT_STOPPED);
-    assert_string_equal(err.messages[0].text,
-                        "stopped by --budget 250 ms, writing rows: 0 operations so far, none replayed");
+    assert_string_equal(err.messages[0].text, "stopped by --budget 250 ms, writing rows");
     assert_true(now() - began >= 0.25);
     error_release(&err);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/random.h"
 #include "base/text.h"
 #include "config/conf_text.h"
 #include "text.h"
@@ -230,11 +231,66 @@ static void test_printed_trees_read_back(void **state)
     }
 }
 
+/* A tree with aliases, nested lists, and a mapping of many keys. */
+static struct node *wide_tree(struct arena *arena, int keys)
+{
+    char *text = arena_printf(arena, "{a: &x {b: {c: 1}}, d: *x, l: [*x, [2, 3]], n: ");
+    struct error err = {0};
+    struct node *root;
+
+    for (int i = 0; i < keys; i++)
+        text = arena_printf(arena, "%s, k%d: %d", text, i, i);
+    text = arena_printf(arena, "%s}", text);
+    assert_int_equal(conf_parse(arena, "f", text, strlen(text), &root, &err), 0);
+    return root;
+}
+
+/* Many changes at once are what they are one by one, and the tree that was copied stays as it was. */
+static void test_many_changes_are_single_changes(void **state)
+{
+    static const char *const parts[] = {"a", "b", "c", "d", "l.0", "l.1", "l.1.0", "n", "k", "k"};
+    uint64_t drawn = 0;
+
+    (void)state;
+    for (int trial = 0; trial < 300; trial++) {
+        struct arena arena = {0};
+        int keys = trial % 3 * 70, failed = 0;
+        struct node *before = wide_tree(&arena, keys), single = *before, many = *before;
+
+        conf_change(&arena, &many);
+        for (int i = 0; i < 100 && !failed; i++) {
+            char *set = "";
+            struct error err[2] = {0};
+
+            for (int k = (int)(random_bits(5, drawn++) % 3); k >= 0; k--) {
+                int part = (int)(random_bits(5, drawn++) % COUNT(parts));
+
+                set = arena_printf(&arena, "%s%s%s", set, *set ? "." : "", parts[part]);
+                if (parts[part][0] == 'k')
+                    set = arena_printf(&arena, "%s%d", set, (int)(random_bits(5, drawn++) % 200));
+            }
+            set = arena_printf(&arena, "%s=%s", set, random_bits(5, drawn++) % 5 ? "7" : "{b: {c: 2, k1: [1, 2]}}");
+            failed = conf_set(&arena, &single, set, &err[0]);
+            assert_int_equal(conf_set(&arena, &many, set, &err[1]), failed);
+            if (failed)
+                assert_string_equal(err[0].messages[0].text, err[1].messages[0].text);
+            else
+                assert_true(node_equal(&single, &many));
+            error_release(&err[0]);
+            error_release(&err[1]);
+        }
+        conf_changed(&many);
+        assert_true(node_equal(before, wide_tree(&arena, keys)));
+        arena_release(&arena);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_set),
         cmocka_unit_test(test_set_leaves_a_copy_of_the_root_alone),
+        cmocka_unit_test(test_many_changes_are_single_changes),
         cmocka_unit_test(test_set_is_bounded_in_depth),
         cmocka_unit_test(test_print),
         cmocka_unit_test(test_print_json),

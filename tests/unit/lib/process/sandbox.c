@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -43,6 +44,9 @@ static const struct { const char *script, *limit; } endless[] = {
     {":(){ :|:& }; :", "500 forks"}, {"f() { f & f; }; f", "500 forks"}, {"while :; do (:); done", "500 forks"},
     {"while :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done >&200", "1 MiB of output"},
     {"for ((i = 0; ; i++)); do printf '%900000s' > f$i; done", "8 MiB of files"}, {"trap '' TERM; while :; do :; done", "5 s"},
+    {"x=xxxxxxxxxxxxxxxx; for i in {1..40}; do (while ((${#x} < 16000000)); do x=$x$x; done; sed p) & done; wait", "256 MiB of memory"},
+    {"x=xxxxxxxxxxxxxxxx; for i in {1..30}; do (((while ((${#x} < 16000000)); do x=$x$x; done; while :; do :; done) &) &); done; "
+     "while :; do :; done", "256 MiB of memory"},
 };
 
 /* The processes of this machine that have this word among theirs. */
@@ -184,6 +188,42 @@ static void test_limits(void **state)
     }
 }
 
+/* Where the process that runs a script is killed, its folder goes, and the script's processes. */
+static void test_killed(void **state)
+{
+    struct sandbox *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    char mark[300];
+    int left = 0;
+
+    (void)state;
+    if (!sandbox_abi())
+        skip();
+    for (int trial = 0; trial < 8; trial++) {
+        pid_t pid = fork();
+
+        if (!pid) {
+            struct sandbox_run result;
+            struct error err = {0};
+
+            sandbox_open(shared, "bash cat", &err);
+            snprintf(mark, sizeof mark, "MARK=%s", shared->folder);
+            sandbox_start(shared, (const char *[]){"bash", "-c", "trap '' TERM; (while :; do echo x > y; done) & while :; do :; done", NULL},
+                          (const char *[]){mark, NULL}, &result, &err);
+            _exit(0);
+        }
+        usleep(trial % 2 ? 100000U : 2000U * (unsigned)trial);
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+        snprintf(mark, sizeof mark, "MARK=%s", shared->folder);
+        for (int tries = 0; tries < 100 && (!tries || left); tries++) {
+            usleep(20000);
+            left = *shared->folder && shared->folder[strlen(shared->folder) - 1] != 'X' && (!access(shared->folder, F_OK) || processes(mark));
+        }
+        assert_int_equal(left, 0);
+    }
+    munmap(shared, sizeof *shared);
+}
+
 /* What scripts need works: pipes, here-documents of any length, files of the private folder, programs of the list. */
 static void test_works(void **state)
 {
@@ -222,7 +262,7 @@ static void test_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_works), cmocka_unit_test(test_refused), cmocka_unit_test(test_limits),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_works), cmocka_unit_test(test_refused), cmocka_unit_test(test_limits), cmocka_unit_test(test_killed),
                                        cmocka_unit_test(test_hostile), cmocka_unit_test(test_hostile_debian_12),
                                        cmocka_unit_test(test_hostile_trusted)};
 

@@ -51,7 +51,7 @@ static void test_ids(void **state)
     assert_non_null(file);
     fputs(text, file);
     fclose(file);
-    if (sweep_load(path, NULL, 0, &sweep, &err))
+    if (sweep_load(path, NULL, 0, NULL, &sweep, &err))
         fail_msg("%s", err.messages[0].text);
     struct row_maker maker = {.points = &sweep.points, .store = &none, .engine = "simulation.engine=ideal"};
     assert_int_equal(row_maker_init(&maker, &err), 0);
