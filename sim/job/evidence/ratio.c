@@ -41,7 +41,7 @@ static void find_in_table(struct evidence_runs *runs, const struct evidence *evi
         for (size_t j = i + 1; j < end && j <= i + NEAR; j++)
             if (comparable(evidence, &rows[i], &rows[j])) {
                 *GROW(&runs->ratios) = (struct evidence_ratio){
-                    .table = rows[i].name.table, .first = rows[i].first, .kind = rows[i].kind,
+                    .table = rows[i].name.table, .first = rows[i].first, .kind = (unsigned)rows[i].kind,
                     .error = expm1(fabs(logs[i - begin] - logs[j - begin])),
                 };
                 of[rows[i].first]++;

@@ -3,13 +3,11 @@
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <yaml.h>
 
 #include "base/base.h"
 #include "config/conf_node.h"
 #include "config/conf_text.h"
-#include "files/look.h"
 
 /* A value with an anchor (&name), which aliases (*name) repeat. */
 struct anchor {
@@ -356,34 +354,4 @@ int conf_parse(struct arena *arena, const char *name, const char *text, size_t l
                struct error *err)
 {
     return conf_read(arena, name, text, length, false, root, err);
-}
-
-int conf_load(struct arena *arena, const char *path, struct node **root, struct error *err)
-{
-    bool piped = strcmp(path, "-") == 0;
-    struct loc loc = {piped ? "stdin" : path, 0, 0};
-    FILE *file;
-    struct stat status;
-    char *text;
-    size_t length;
-    int result;
-
-    *root = NULL;
-    if (!*path)
-        return error_add(err, EXIT_INPUT, (struct loc){0}, "the name of the file is empty");
-    file = piped ? stdin : look_open(path, err);
-    if (!file)
-        return -1;
-    if (piped && fstat(fileno(file), &status) == 0 && S_ISDIR(status.st_mode))
-        return error_add(err, EXIT_INPUT, loc, "this is a directory; expected a file");
-    text = xrealloc(NULL, CONF_MAX_BYTES + 1, 1);
-    length = fread(text, 1, CONF_MAX_BYTES + 1, file);
-    if (ferror(file))
-        result = error_system(err, loc, "cannot read");
-    else
-        result = conf_parse(arena, loc.file, text, length, root, err);
-    free(text);
-    if (!piped)
-        fclose(file);
-    return result;
 }
