@@ -5,7 +5,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "base/decimal.h"
 #include "base/text.h"
 #include "cli/cmd.h"
 
@@ -53,7 +52,6 @@ int main(int argc, char **argv)
 {
     const char *word, *meant, *wrong = NULL;
 
-    memory_cpp_begin();
     json_set_alloc_funcs(xmalloc, free);     /* jansson's own answer to no memory is an object that lacks a key */
     take_closed();
     if (!has_stack())

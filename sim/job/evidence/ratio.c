@@ -90,7 +90,8 @@ struct ratio_expectation evidence_expect_ratio(const struct evidence *evidence, 
         const struct evidence_ratio *ratio = &runs->ratios.items[i];
 
         weights[i] = ratio->weight * of_kind[ratio->kind];
-        if (ratio->first == alike_kind[ratio->kind] || evidence_kind_left_out(evidence, ratio->table, ratio->kind, without))
+        if (ratio->first == alike_kind[ratio->kind] ||
+            (without && evidence_kind_left_out(evidence, ratio->table, ratio->kind, without)))
             weights[i] = 0;
         all += weights[i];
     }
