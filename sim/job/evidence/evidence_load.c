@@ -76,23 +76,59 @@ int evidence_load(struct arena *arena, const struct evidence **evidence, struct 
     return 0;
 }
 
+/* Members one by one: what is between them would be other bytes in each build. */
+static void put_row(struct made_image *image, const struct evidence_row *row, size_t place)
+{
+    size_t name = place + offsetof(struct evidence_row, name);
+    struct evidence_row *own = (struct evidence_row *)(void *)(image->bytes.items + place);
+
+    own->name.plain = row->name.plain;
+    own->first = row->first;
+    own->error = row->error;
+    own->kind = row->kind;
+    own->today = row->today;
+    memcpy(own->sizes, row->sizes, sizeof own->sizes);
+    own->exposed = row->exposed;
+    own->measured = row->measured;
+    own->weight = row->weight;
+    made_text(image, name + offsetof(struct evidence_name, table), row->name.table);
+    made_text(image, name + offsetof(struct evidence_name, row), row->name.row);
+    made_text(image, name + offsetof(struct evidence_name, group), row->name.group);
+    made_text(image, place + offsetof(struct evidence_row, model), row->model);
+}
+
+static void put_ratio(struct made_image *image, const struct evidence_ratio *ratio, size_t place)
+{
+    struct evidence_ratio *own = (struct evidence_ratio *)(void *)(image->bytes.items + place);
+
+    own->error = ratio->error;
+    own->weight = ratio->weight;
+    own->kind = ratio->kind;
+    own->first = ratio->first;
+    made_text(image, place + offsetof(struct evidence_ratio, table), ratio->table);
+}
+
+static void put_peak(struct made_image *image, const struct evidence_peak *peak, size_t place)
+{
+    struct evidence_peak *own = (struct evidence_peak *)(void *)(image->bytes.items + place);
+
+    own->kind = peak->kind;
+    own->error = peak->error;
+    own->weight = peak->weight;
+    made_text(image, place + offsetof(struct evidence_peak, table), peak->table);
+    made_point(image, place + offsetof(struct evidence_peak, likeness),
+               made_put(image, peak->likeness, sizeof *peak->likeness));
+}
+
 static void put_runs(struct made_image *image, const struct evidence_runs *runs, size_t at)
 {
-    size_t rows = made_put(image, runs->rows.items, runs->rows.count * sizeof *runs->rows.items);
-    size_t ratios = made_put(image, runs->ratios.items, runs->ratios.count * sizeof *runs->ratios.items);
+    size_t rows = made_put(image, NULL, runs->rows.count * sizeof *runs->rows.items);
+    size_t ratios = made_put(image, NULL, runs->ratios.count * sizeof *runs->ratios.items);
 
-    for (size_t i = 0; i < runs->rows.count; i++) {
-        const struct evidence_row *row = &runs->rows.items[i];
-        size_t place = rows + i * sizeof *row, name = place + offsetof(struct evidence_row, name);
-
-        made_text(image, name + offsetof(struct evidence_name, table), row->name.table);
-        made_text(image, name + offsetof(struct evidence_name, row), row->name.row);
-        made_text(image, name + offsetof(struct evidence_name, group), row->name.group);
-        made_text(image, place + offsetof(struct evidence_row, model), row->model);
-    }
+    for (size_t i = 0; i < runs->rows.count; i++)
+        put_row(image, &runs->rows.items[i], rows + i * sizeof *runs->rows.items);
     for (size_t i = 0; i < runs->ratios.count; i++)
-        made_text(image, ratios + i * sizeof *runs->ratios.items + offsetof(struct evidence_ratio, table),
-                  runs->ratios.items[i].table);
+        put_ratio(image, &runs->ratios.items[i], ratios + i * sizeof *runs->ratios.items);
     if (runs->rows.count)
         made_point(image, at + offsetof(struct evidence_runs, rows.items), rows);
     if (runs->ratios.count)
@@ -101,16 +137,10 @@ static void put_runs(struct made_image *image, const struct evidence_runs *runs,
 
 static void put_peaks(struct made_image *image, const struct evidence *evidence)
 {
-    size_t peaks = made_put(image, evidence->peaks.items, evidence->peaks.count * sizeof *evidence->peaks.items);
+    size_t peaks = made_put(image, NULL, evidence->peaks.count * sizeof *evidence->peaks.items);
 
-    for (size_t i = 0; i < evidence->peaks.count; i++) {
-        const struct evidence_peak *peak = &evidence->peaks.items[i];
-        size_t place = peaks + i * sizeof *peak;
-
-        made_text(image, place + offsetof(struct evidence_peak, table), peak->table);
-        made_point(image, place + offsetof(struct evidence_peak, likeness),
-                   made_put(image, peak->likeness, sizeof *peak->likeness));
-    }
+    for (size_t i = 0; i < evidence->peaks.count; i++)
+        put_peak(image, &evidence->peaks.items[i], peaks + i * sizeof *evidence->peaks.items);
     if (evidence->peaks.count)
         made_point(image, offsetof(struct evidence, peaks.items), peaks);
 }

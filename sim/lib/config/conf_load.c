@@ -27,9 +27,10 @@ static size_t put_loc(struct made_image *image, size_t at)
 
 static size_t put_node(struct made_image *image, const struct node *node)
 {
-    struct node own = *node;
+    struct node own;
     size_t at, items, keys = 0, locs = 0;
 
+    memcpy(&own, node, sizeof own);
     own.text = NULL;
     own.items = NULL;
     own.keys = NULL;
