@@ -2,12 +2,15 @@
 # How fast the simulator is. CPU seconds; machines differ, and so does a machine from hour to hour.
 #   ./bench.sh [RUNS]                      commands (tests/bench/commands.c), engines alone (bench.c), sweeps (sweep.c),
 #                                          scenarios in one process (warm.c)
-#   ./bench.sh --compare COMMIT [RUNS]     commands of these sources and of that commit, in turn, and their ratios; then
-#                                          sweeps of these sources
+#   ./bench.sh --compare COMMIT [RUNS]     commands of these sources and of that commit, in turn, and their ratios, of
+#                                          instructions too; then sweeps of these sources
+#   ./bench.sh --instructions COMMIT MOST  the instructions of eight commands alone; fails where these sources take more than
+#                                          MOST (1.02) times those of that commit
 set -eu
 cd "$(dirname "$0")"
 other=
-if [ "${1-}" = --compare ]; then
+how=${1-}
+if [ "$how" = --compare ] || [ "$how" = --instructions ]; then
     commit=$(git rev-parse --short "${2:?which commit?}^{commit}")
     other=build/bench/$commit
     shift 2
@@ -25,6 +28,9 @@ if [ ! -x "$other/build/dtsim" ]; then
     git archive "$commit" | tar -x -C "$other"
     cmake -S "$other" -B "$other/build" -G Ninja -DCMAKE_BUILD_TYPE=Release >/dev/null
     cmake --build "$other/build" --target dtsim >/dev/null
+fi
+if [ "$how" = --instructions ]; then
+    exec build/tests/bench_commands "${1:?how many times as many?}" build/dtsim "$other/build/dtsim"
 fi
 build/tests/bench_commands "${1-3}" build/dtsim "$other/build/dtsim"
 exec build/tests/bench_sweep "${1-3}"

@@ -1,11 +1,13 @@
 /* commands: what commands cost, process start included. A line a workload: CPU seconds (user and system, children
  * included) of the fastest and the median of some runs, operations a second of the fastest, and the most memory of one
- * process; of some of them, instructions. Then the cost of twice the size of something, which is at most 2.3 times the
+ * process; of eight of them, instructions, which hardly depend on the machine. Then the cost of twice the size of something, which is at most 2.3 times the
  * cost if costs are linear. Then the cost of a cluster with two kinds of GPU over the cost of one with one kind: the
  * aim is at most 1.3.
  *
  *     bench_commands RUNS PROGRAM           from the folder of the sources
  *     bench_commands RUNS PROGRAM OTHER     both, run by run in turn, and how much longer OTHER takes
+ *     bench_commands MOST PROGRAM OTHER     with a point in MOST: instructions alone; fails where PROGRAM takes more than
+ *                                           MOST times those of OTHER (.ci/nightly)
  *
  * A measurement, no test: it depends on the machine. */
 #include "base/base.h"
@@ -23,6 +25,7 @@
 #define PIPELINE "run tests/bench/stages.yaml " FAST
 #define TRILLION "run scenarios/tour/10-trillion.yaml "
 /* Into a new folder: rows that a folder has are not simulated again. */
+#define SWEEP(name) "sweep tests/bench/" name ".yaml -j 1 -o $(rm -rf build/bench-sweep; echo build/bench-sweep)"
 #define PLAN(name) "plan tests/bench/plan-" name ".yaml -o $(rm -rf build/bench-plan; echo build/bench-plan)"
 #define CORE " --set software=megatron-core"
 static const struct workload {
@@ -30,9 +33,10 @@ static const struct workload {
     double operations;
     bool instructions;
 } workloads[] = {
-    {"start", "--version", 0, true},
+    {"start", "--version", 0, false},
+    {"first, fast", "run scenarios/first.yaml " FAST, 0, true},
     {"check tour 03", "check scenarios/tour/03-gpipe.yaml", 0, false},
-    {"tour 03, fast", "run scenarios/tour/03-gpipe.yaml " FAST, 0, true},
+    {"tour 03, fast", "run scenarios/tour/03-gpipe.yaml " FAST, 0, false},
     {"tour 06, fast", "run scenarios/tour/06-3d.yaml " FAST, 0, true},
     {"tour 25, fast", "run scenarios/tour/25-offloading.yaml " FAST, 0, true},
     {"tour 05, simgrid", "run scenarios/tour/05-tensor.yaml --engine simgrid", 0, false},
@@ -52,6 +56,9 @@ static const struct workload {
     {"butterfly, 1,024 GPUs", RING " --set strategy.all_reduce=butterfly", 0, false},
     {"parameter server, 1,024 workers", RING " --set strategy.data_parallel=parameter-server", 0, false},
     {"405B on 16,384 GPUs", "run tests/bench/llama3-405b.yaml " FAST, 0, false},
+    {"405B on 131,072 GPUs", "run tests/bench/llama3-405b.yaml " FAST " --set cluster.nodes=16384 --set strategy.data=1024 --set batch.global=16384", 0, true},
+    {"sweep: 768 points", SWEEP("points-768"), 0, true},
+    {"sweep: 48 points, which all run", SWEEP("points-48"), 0, true},
     {"auto on 4,096 GPUs", "collective dgx-h100 --op all_reduce --algorithm auto --ranks 4096 --bytes 1G " FAST,
      0, false},
     {"double tree on 4,096 GPUs", "collective dgx-a100 --op all_reduce --algorithm auto --ranks 4096 --bytes 1G " FAST,
@@ -172,14 +179,15 @@ static void measure(const char *command, struct cost *cost)
     qsort(cost->seconds, (size_t)cost->runs, sizeof cost->seconds[0], by_value);
 }
 
-/* Millions of instructions, by callgrind; -1: there is no valgrind. */
+/* Millions of instructions, by callgrind, of all processes; -1: there is no valgrind. */
 static double instructions(const char *command)
 {
     char *counted = NULL, line[256];
     double count = -1;
     FILE *out;
 
-    if (asprintf(&counted, "valgrind --tool=callgrind --callgrind-out-file=/dev/null %s 2>&1 >/dev/null",
+    if (asprintf(&counted, "valgrind --tool=callgrind --trace-children=yes --trace-children-skip='*/sh' "
+                 "--callgrind-out-file=/dev/null %s 2>&1 >/dev/null",
                  command + strlen("exec ")) < 0)
         BUG("no memory");
     out = popen(counted, "r");
@@ -188,7 +196,7 @@ static double instructions(const char *command)
         const char *collected = strstr(line, "Collected : ");
 
         if (collected)
-            count = 1e-6 * strtod(collected + strlen("Collected : "), NULL);
+            count = (count < 0 ? 0 : count) + 1e-6 * strtod(collected + strlen("Collected : "), NULL);
     }
     pclose(out);
     free(counted);
@@ -214,10 +222,18 @@ static void print_cost(const struct workload *workload, const struct cost *cost)
     cell(cost->runs ? (double)cost->memory / 1000 : -1, 7, 0);
 }
 
+/* Of OTHER, and how many times as many the first program takes. */
+static void print_instructions(double own, double other)
+{
+    cell(other, 9, 1);
+    cell(own > 0 && other > 0 ? own / other : -1, 7, 3);
+}
+
 static void bench(const struct workload *workload, char **programs, const bool *fast, int count, int runs)
 {
     struct cost costs[2] = {0};
     char *commands[2] = {NULL};
+    double counted;
 
     for (int p = 0; p < count; p++)
         commands[p] = command_of(workload->command, 0, programs[p], fast[p]);
@@ -227,14 +243,47 @@ static void bench(const struct workload *workload, char **programs, const bool *
                 measure(commands[p], &costs[p]);
     printf("%-32s", workload->name);
     print_cost(workload, &costs[0]);
-    cell(workload->instructions ? instructions(commands[0]) : -1, 8, 1);
+    counted = workload->instructions ? instructions(commands[0]) : -1;
+    cell(counted, 8, 1);
     if (count > 1) {
         print_cost(workload, &costs[1]);
         cell(costs[0].runs && costs[1].runs ? costs[1].seconds[0] / costs[0].seconds[0] : -1, 7, 2);
+        if (workload->instructions)
+            print_instructions(counted, instructions(commands[1]));
     }
     putchar('\n');
     for (int p = 0; p < count; p++)
         free(commands[p]);
+}
+
+/* The instructions of both programs, and nothing else. Whether they are at most `most` times those of the other one. */
+static bool compare_instructions(const struct workload *workload, char **programs, const bool *fast, double most)
+{
+    double counted[2];
+
+    for (int p = 0; p < 2; p++) {
+        char *command = command_of(workload->command, 0, programs[p], fast[p]);
+
+        counted[p] = instructions(command);
+        free(command);
+    }
+    printf("%-32s", workload->name);
+    cell(counted[0], 9, 1);
+    print_instructions(counted[0], counted[1]);
+    puts(counted[0] > 0 && counted[0] <= most * counted[1] ? "" : "  TOO MANY");
+    return counted[0] > 0 && counted[0] <= most * counted[1];
+}
+
+/* Of all workloads that have a count. */
+static int compare_all(char **programs, const bool *fast, double most)
+{
+    bool good = true;
+
+    printf("%-32s %9s %9s %7s\n", "M instructions of a command", "own", "other", "ratio");
+    for (size_t i = 0; i < COUNT(workloads); i++)
+        if (workloads[i].instructions)
+            good = compare_instructions(&workloads[i], programs, fast, most) && good;
+    return good ? EXIT_OK : EXIT_UNEXPECTED;
 }
 
 static void bench_doubling(const struct doubling *doubling, const char *program, bool fast, int runs)
@@ -290,18 +339,22 @@ static bool knows_fast(const char *program)
 
 int main(int argc, char **argv)
 {
-    int runs = argc > 1 ? atoi(argv[1]) : 0, count = argc - 2;
+    bool instructions_alone = argc == 4 && strchr(argv[1], '.');
+    int runs = instructions_alone ? 1 : argc > 1 ? atoi(argv[1]) : 0, count = argc - 2;
     bool fast[2];
 
     if (runs < 1 || runs > MOST_RUNS || count < 1 || count > 2) {
-        fprintf(stderr, "expected: bench_commands RUNS PROGRAM [OTHER]; at most %d runs\n", MOST_RUNS);
+        fprintf(stderr, "expected: bench_commands RUNS PROGRAM [OTHER], at most %d runs, or MOST PROGRAM OTHER\n", MOST_RUNS);
         return EXIT_USAGE;
     }
     setvbuf(stdout, NULL, _IOLBF, 0);
     for (int p = 0; p < count; p++)
         fast[p] = knows_fast(argv[2 + p]);
+    if (instructions_alone)
+        return compare_all(argv + 2, fast, atof(argv[1]));
     printf("%-32s %9s %9s %7s %7s %8s", "CPU seconds of a command", "least", "median", "M ops/s", "MB", "M instr.");
-    printf(count > 1 ? " %9s %9s %7s %7s %7s\n" : "\n", "other", "median", "M ops/s", "MB", "ratio");
+    printf(count > 1 ? " %9s %9s %7s %7s %7s %9s %7s\n" : "\n", "other", "median", "M ops/s", "MB", "ratio", "M instr.",
+           "ratio");
     for (size_t i = 0; i < COUNT(workloads); i++)
         bench(&workloads[i], argv + 2, fast, count, runs);
     printf("\n%-39s %9s %9s %7s\n", "CPU seconds of twice as much", "once", "twice", "ratio");

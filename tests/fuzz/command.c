@@ -3,7 +3,6 @@
  *   DTSIM_FUZZ_ENTRANCE    which of entrances[] (support/entrances.h), from 0; exit code 99: there are no more
  *   DTSIM_FUZZ_SEEDS       a folder that gets the files of this kind which are in the repository
  * It works in the folder at hand, which is empty at first. */
-#include "base/decimal.h"
 #include "entrances.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -49,7 +48,6 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     entrances_prepare();
     if (seeds)
         write_seeds(seeds);
-    memory_cpp_begin();
     stdout = fopen("/dev/null", "w");
     stderr = fopen("/dev/null", "w");
     BUG_IF(!stdout || !stderr);

@@ -6,7 +6,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "base/decimal.h"
 #include "base/text.h"
 #include "cli/cmd.h"
 
@@ -54,7 +53,6 @@ int main(int argc, char **argv)
 {
     const char *word, *meant, *wrong = NULL;
 
-    memory_cpp_begin();
     json_set_alloc_funcs(xmalloc, free);     /* jansson's own answer to no memory is an object that lacks a key */
     take_closed();
     signal(SIGXFSZ, SIG_IGN);                /* a file that grows beyond RLIMIT_FSIZE fails to be written, and the message says so */

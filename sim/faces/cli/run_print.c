@@ -245,7 +245,6 @@ static void print_expected_error(const struct run *run, FILE *out)
     const struct scenario *scenario = run->workload->scenario;
     const char *unlike = certainty_unlike(&arena, scenario, m);
     const char *sheets = certainty_sheets(&arena, scenario, m), *links = certainty_links(&arena, scenario);
-    struct expectation expectation = certainty_expect(scenario, m);
     char within[32], most[32];
 
     if (unlike) {
@@ -255,7 +254,7 @@ static void print_expected_error(const struct run *run, FILE *out)
     } else if (!isnan(m->expected_error))
         fprintf(out, "  %-24s 60 %%: within %.0f %%, 90 %%: within %.0f %% (published times of %s); %.0f of 10 are longer\n",
                 "expected error", 100 * m->expected_error, 200 * m->expected_error,
-                expectation.alike > 0 ? "similar work" : "other work, when first predicted", 10 * m->expected_longer);
+                m->expected_alike > 0 ? "similar work" : "other work, when first predicted", 10 * m->expected_longer);
     if (!unlike && sheets) {
         fprintf(out, "  %-24s ", "");
         text_write(TEXT_LINE, sheets, out);
@@ -266,7 +265,7 @@ static void print_expected_error(const struct run *run, FILE *out)
         text_write(TEXT_LINE, links, out);
         fputs("; exposed communication makes the error larger\n", out);
     }
-    if (!unlike && expectation.alike == 0) {
+    if (!unlike && m->expected_alike == 0) {
         fprintf(out, "  %-24s no published run is alike; ", "");
         text_write(TEXT_LINE, certainty_nearest(&arena, scenario, m), out);
         fputc('\n', out);

@@ -13,6 +13,7 @@
  * make no difference; 30,000 of them take ten seconds to end. */
 #include "engine/replay.h"
 #include "engine/replay_simgrid.h"
+#include "modules/simgrid_memory.h"
 #include "modules/simgrid_platform.h"
 #include "modules/simgrid_reader.h"
 #include "process/child.h"
@@ -282,6 +283,7 @@ static void simulate(const struct cluster *cluster, struct dispatcher *dispatche
 {
     bool *used;
 
+    simgrid_memory(memory_ran_out);
     simulation.program = dispatcher->program;
     simulation.cluster = cluster;
     simulation.dispatcher = dispatcher;
@@ -325,6 +327,7 @@ static void look_up(const struct cluster *cluster, struct simgrid_route *route)
 {
     static const struct program none;
 
+    simgrid_memory(memory_ran_out);
     simulation.program = &none;
     simulation.cluster = cluster;
     simulation.route = route;

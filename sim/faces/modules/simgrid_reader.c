@@ -1,5 +1,6 @@
 /* A platform file of SimGrid's, read by SimGrid. */
 #include "modules/simgrid_reader.h"
+#include "modules/simgrid_memory.h"
 
 #include "process/child.h"
 
@@ -166,6 +167,7 @@ void simgrid_read_file(struct file_tables *tables)
     for (size_t i = 0; i < COUNT(options); i++)
         argv[i] = options[i] ? xstrdup(options[i]) : NULL;
     limit(tables->size);
+    simgrid_memory(memory_ran_out);
     simgrid_init(&argc, argv);
     simgrid_load_platform(tables->path);
     reading.tables = tables;

@@ -38,10 +38,26 @@ static bool same_kind(const struct cluster *cluster, int gpu, int other)
     return cluster_kind_of(cluster, cluster_node_of(cluster, gpu)) == cluster_kind_of(cluster, cluster_node_of(cluster, other));
 }
 
+/* Whether all routes are alike that are inside nodes, and all that are not: of nodes of one kind without slow links, on a network
+ * whose links nobody shares. */
+static bool routes_by_node(const struct cluster *cluster)
+{
+    return cluster_kinds(cluster) == 1 && !cluster->nic_shares && cluster_topology(cluster) == TOPOLOGY_NONBLOCKING &&
+           !cluster_has_pairs(cluster);
+}
+
+static bool within_node(const struct cluster *cluster, int a, int b)
+{
+    return cluster_node_of(cluster, a) == cluster_node_of(cluster, b);
+}
+
 /* Why the route from a to b is not like that from c to d; 0: it is. The same links of another kind of node are not as
  * fast. */
 static uint32_t ways_differ(const struct cluster *cluster, int a, int b, int c, int d)
 {
+    if (routes_by_node(cluster) && within_node(cluster, a, b) == within_node(cluster, c, d))
+        return 0;
+
     struct route one = cluster_route(cluster, a, b), other = cluster_route(cluster, c, d);
 
     if (one.count == other.count && one.latency == other.latency && one.bandwidth == other.bandwidth)

@@ -39,10 +39,11 @@ static bool gathers_layers(const struct writer *writer, size_t entry)
 /* The number of consecutive replicas that wait for each other before the works of an entry. */
 static int meeting_replicas(const struct writer *writer, size_t entry)
 {
-    int replicas = scenario_rank_replicas(writer->rows->scenario, writer->rank);
+    int replicas;
 
     if (writer->gather_group <= writer->barrier_group || !gathers_layers(writer, entry))
         return writer->barrier_group;
+    replicas = scenario_rank_replicas(writer->rows->scenario, writer->rank);
     return writer->gather_group < replicas ? writer->gather_group : replicas;
 }
 

@@ -309,7 +309,7 @@ double certainty_unsure(const struct scenario *scenario, const struct metrics *m
     return unsure;
 }
 
-struct expectation certainty_expect(const struct scenario *scenario, const struct metrics *metrics)
+static struct expectation expect(const struct scenario *scenario, const struct metrics *metrics)
 {
     struct likeness likeness = likeness_of(scenario, metrics);
     struct expectation expectation;
@@ -336,12 +336,13 @@ struct ratio_expectation certainty_ratio(const struct scenario *scenario, const 
 
 void certainty_state(struct metrics *metrics, const struct scenario *scenario)
 {
-    struct expectation expectation = certainty_expect(scenario, metrics);
+    struct expectation expectation = expect(scenario, metrics);
     struct ratio_expectation ratio = certainty_ratio(scenario, metrics);
 
     metrics->stated_error = stated_error(metrics, scenario_first_costs(scenario));
     metrics->expected_error = expectation.error;
     metrics->expected_longer = expectation.longer;
+    metrics->expected_alike = expectation.alike;
     metrics->expected_ratio = ratio.within;
     metrics->expected_ratio_most = ratio.most;
 }

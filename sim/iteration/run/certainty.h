@@ -27,9 +27,8 @@ const char *certainty_sheets(struct arena *arena, const struct scenario *scenari
 /* What is added to the error that published runs let expect: exposed communication where links are not known
  * (certainty_links), attention where its kernels do not run (certainty_attention) or no profile has them. A share of the time. */
 double certainty_unsure(const struct scenario *scenario, const struct metrics *metrics);
-/* What published runs let expect, and certainty_unsure; NaN where certainty_unlike says why. */
-struct expectation certainty_expect(const struct scenario *scenario, const struct metrics *metrics);
-/* The same of a ratio to another configuration of its software, model and GPU. */
+/* How far off a ratio to another configuration of its software, model and GPU may be: what published runs let expect, and
+ * certainty_unsure; NaN where certainty_unlike says why. */
 struct ratio_expectation certainty_ratio(const struct scenario *scenario, const struct metrics *metrics);
 /* Sets all that metrics say about errors (metrics.h: from stated_error on), when all other numbers are there. */
 void certainty_state(struct metrics *metrics, const struct scenario *scenario);

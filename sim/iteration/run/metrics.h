@@ -66,6 +66,7 @@ struct metrics {
                                       * fit, on the kernels that it times; NaN: it states none, or there is none */
     double expected_error;           /* share of iteration_time (evidence_expect); NaN: certainty_unlike, or no evidence */
     double expected_longer;          /* share of the evidence that was longer than predicted; NaN: there is none */
+    double expected_alike;           /* share of the evidence that is of runs alike; NaN: the same */
     double expected_ratio;           /* share of the ratio to another configuration (evidence_expect_ratio); NaN: the same */
     double expected_ratio_most;
     struct peak_expectation peaks[PEAK_KIND_COUNT];      /* shares of the peaks; NaN: times are given, or no evidence */

@@ -5,9 +5,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "base/cache.h"
 #include "evidence/first.h"
-#include "files/data.h"
 #include "files/tsv.h"
 
 const char *const evidence_columns[] = {
@@ -216,28 +214,4 @@ int evidence_read(struct arena *arena, const char *path, struct evidence *eviden
     evidence->kinds.items = evidence_list(arena, evidence->kinds.items,
                                           evidence->kinds.count * sizeof *evidence->kinds.items);
     return rc || err->count > before ? -1 : 0;
-}
-
-int evidence_load(struct arena *arena, const struct evidence **evidence, struct error *err)
-{
-    static const char key[] = "errors.tsv";
-    const struct evidence *known = arena->cache ? cache_find(arena->cache, CACHE_EVIDENCE, key, sizeof key) : NULL;
-    struct arena own = {0};
-    const char *path = NULL, *peaks = NULL;
-    struct evidence *read;
-
-    *evidence = known;
-    if (!known && (data_path(arena, "scenarios/paper", key, &path, err) ||
-                   data_path(arena, "scenarios/paper", "memory.tsv", &peaks, err)))
-        return -1;
-    if (!path)
-        return 0;
-    *evidence = read = ARENA_ARRAY(&own, struct evidence, 1);
-    if (evidence_read(&own, path, read, err) || (peaks && evidence_read_peaks(&own, peaks, read, err))) {
-        arena_join(arena, &own);
-        return -1;
-    }
-    if (!arena->cache || !cache_put(arena->cache, CACHE_EVIDENCE, key, sizeof key, read, &own))
-        arena_join(arena, &own);
-    return 0;
 }

@@ -7,6 +7,7 @@
 #include "base/base.h"
 
 struct first_error;
+struct made;
 
 /* Where two predictions are alike in these, their errors are likely to be. */
 struct likeness {
@@ -54,10 +55,10 @@ struct evidence_row {
  * model, whose plain scenarios differ: (p1 / p2) / (m1 / m2) or its inverse, whichever is more, less 1. */
 struct evidence_ratio {
     const char *table;
-    bool first;                      /* of their first errors; else of today's */
     double error;
-    size_t kind;                     /* of the first of the two */
     double weight;                   /* 1 over the ratios of its table */
+    unsigned kind;                   /* of the first of the two */
+    bool first;                      /* of their first errors; else of today's */
 };
 /* The error of a published peak of memory, by how it was measured. scenarios/paper/memory.tsv has a row for each, of the
  * scenario asked plainly; `dtsim validate --memory-errors` makes it. */
@@ -99,8 +100,11 @@ void evidence_print(FILE *out, const struct evidence_name *name, const struct li
                     const struct evidence_errors *errors, const struct first_error *first);
 /* Reads a file of such rows into the arena. */
 int evidence_read(struct arena *arena, const char *path, struct evidence *evidence, struct error *err);
-/* The rows that came with the program; the arena's cache remembers them. Without a file of them: none. */
+/* The rows that came with the program, as they were made when it was built (files/made.h), or read; the arena's cache
+ * remembers them. Without a file of them: none. */
 int evidence_load(struct arena *arena, const struct evidence **evidence, struct error *err);
+/* Makes what evidence_load finds. */
+int evidence_make(struct made *made, struct error *err);
 
 /* How unsure time is in which so large a share is exposed communication, over time without any. */
 double evidence_unsure(double exposed);

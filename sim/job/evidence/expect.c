@@ -149,7 +149,7 @@ static void weigh(const struct evidence *evidence, const struct likeness *likene
         bool near = alike_sizes(row->sizes, sizes), is_alike = alike_kind[row->kind] && near;
         bool counts_today = row->first && alike_kind[row->today] && near;
 
-        if (row->first == is_alike || counts_today || evidence_left_out(evidence, row, without))
+        if (row->first == is_alike || counts_today || (without && evidence_left_out(evidence, row, without)))
             continue;
         weights[i] = row->weight * of_kind[row->kind] * evidence_size_weight(row, likeness, sizes);
         *alike += is_alike ? weights[i] : 0;

@@ -41,7 +41,7 @@ static void find_in_table(struct evidence_runs *runs, const struct evidence *evi
         for (size_t j = i + 1; j < end && j <= i + NEAR; j++)
             if (comparable(evidence, &rows[i], &rows[j])) {
                 *GROW(&runs->ratios) = (struct evidence_ratio){
-                    .table = rows[i].name.table, .first = rows[i].first, .kind = rows[i].kind,
+                    .table = rows[i].name.table, .first = rows[i].first, .kind = (unsigned)rows[i].kind,
                     .error = expm1(fabs(logs[i - begin] - logs[j - begin])),
                 };
                 of[rows[i].first]++;
@@ -77,7 +77,7 @@ struct ratio_expectation evidence_expect_ratio(const struct evidence *evidence, 
 {
     const struct evidence_runs *runs = evidence ? evidence_runs_of(evidence, likeness) : NULL;
     size_t kinds = evidence ? evidence->kinds.count : 0, ratios = runs ? runs->ratios.count : 0;
-    double *of_kind = xcalloc(kinds + 1, sizeof *of_kind), *weights = xcalloc(ratios + 1, sizeof *weights);
+    double *of_kind = xcalloc(kinds + 1, sizeof *of_kind), *weights = xmalloc((ratios + 1) * sizeof *weights);
     bool *alike_kind = xcalloc(kinds + 1, sizeof *alike_kind);
     double all = 0, sum = 0;
     struct ratio_expectation found = {NAN, NAN};
@@ -89,9 +89,10 @@ struct ratio_expectation evidence_expect_ratio(const struct evidence *evidence, 
     for (size_t i = 0; i < ratios; i++) {
         const struct evidence_ratio *ratio = &runs->ratios.items[i];
 
-        if (ratio->first == alike_kind[ratio->kind] || evidence_kind_left_out(evidence, ratio->table, ratio->kind, without))
-            continue;
         weights[i] = ratio->weight * of_kind[ratio->kind];
+        if (ratio->first == alike_kind[ratio->kind] ||
+            (without && evidence_kind_left_out(evidence, ratio->table, ratio->kind, without)))
+            weights[i] = 0;
         all += weights[i];
     }
     for (size_t i = 0; i < ratios && all > 0 && isnan(found.most); i++) {

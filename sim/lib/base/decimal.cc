@@ -2,14 +2,6 @@
 #include "base/decimal.h"
 
 #include <charconv>
-#include <new>
-
-extern "C" [[noreturn]] void memory_ran_out(void);      /* base.h */
-
-void memory_cpp_begin(void)
-{
-    std::set_new_handler(memory_ran_out);
-}
 
 char *decimal_text(double value, char text[DECIMAL_SIZE])
 {

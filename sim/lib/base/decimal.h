@@ -10,9 +10,6 @@ extern "C" {
 
 enum { DECIMAL_SIZE = 32 };       /* bytes that hold every number, with the zero byte */
 
-/* Once, when the program begins: where a library in C++ (SimGrid, while it is loaded) finds no memory, the process ends as
- * anywhere else, by memory_ran_out(). */
-void memory_cpp_begin(void);
 /* The fewest decimal digits that read back as the same double, with an exponent below 1e-4 and from 1e16 on: "0.1",
  * "41267713885.46032", "1e-07", "-0"; "inf", "-inf" or "nan" where it is not finite. The language of the environment
  * does not matter. Returns text. */

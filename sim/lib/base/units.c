@@ -7,6 +7,7 @@
 
 #include "base/base.h"
 #include "base/decimal.h"
+#include "base/number.h"
 
 /* A prefix multiplies by 10^exp10 * 2^exp2. An alias is read but never written. Tables are in ascending order. */
 struct prefix {
@@ -112,54 +113,10 @@ static bool suffix_find(const struct name *names, const char *suffix, const stru
     return false;
 }
 
-enum { NUMBER_MAX = 64 };    /* characters of a number */
-
-struct number {
-    char mantissa[NUMBER_MAX + 1];
-    long exponent;
-    bool zero;
-};
-
-static const char *digits_skip(const char *at)
-{
-    while (*at >= '0' && *at <= '9')
-        at++;
-    return at;
-}
-
-/* Reads a decimal number at the start of text. Returns its end, or NULL if there is no number. */
-static const char *number_scan(const char *text, struct number *number)
-{
-    const char *start = text + (*text == '+' || *text == '-'), *point = digits_skip(start), *end = point;
-    const char *exponent;
-
-    if (*end == '.')
-        end = digits_skip(end + 1);
-    if (end - start == (*point == '.') || end - text > NUMBER_MAX)
-        return NULL;
-    memcpy(number->mantissa, text, (size_t)(end - text));
-    number->mantissa[end - text] = '\0';
-    number->zero = strspn(start, "0.") >= (size_t)(end - start);
-    number->exponent = 0;
-    if (*end != 'e' && *end != 'E')
-        return end;
-    exponent = end + 1 + (end[1] == '+' || end[1] == '-');
-    if (digits_skip(exponent) == exponent)
-        return end;
-    number->exponent = strtol(end + 1, NULL, 10);
-    /* Limited to a value that no double holds, and to which a prefix can add without overflow of a long. */
-    if (number->exponent > 100000 || number->exponent < -100000)
-        number->exponent = number->exponent > 0 ? 100000 : -100000;
-    return digits_skip(exponent);
-}
-
 /* A decimal prefix is added to the exponent before conversion, so that "1.5 us" is the double nearest to 1.5e-6. */
-static double number_value(const struct number *number, const struct name *name, const struct prefix *prefix)
+static double value_with(const struct number *number, const struct name *name, const struct prefix *prefix)
 {
-    char text[NUMBER_MAX + 32];
-
-    snprintf(text, sizeof text, "%se%ld", number->mantissa, number->exponent + prefix->exp10);
-    return ldexp(strtod(text, NULL) * name->scale, prefix->exp2);
+    return ldexp(number_value(number, prefix->exp10) * name->scale, prefix->exp2);
 }
 
 static int suffix_refuse(enum unit unit, const char *text, const char *suffix, char *why, size_t size)
@@ -207,7 +164,7 @@ int unit_parse(enum unit unit, const char *text, double *value, char *why, size_
     }
     if (!suffix_find(rules[unit].names, suffix, &name, &prefix))
         return suffix_refuse(unit, text, suffix, why, size);
-    result = number_value(&number, name, prefix);
+    result = value_with(&number, name, prefix);
     if (isinf(result) || (result == 0 && !number.zero)) {
         snprintf(why, size, "'%s' is too %s", text_clip(text, shown, sizeof shown), isinf(result) ? "large" : "small");
         return -1;

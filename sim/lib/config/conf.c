@@ -1,18 +1,15 @@
 #include "config/conf.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <yaml.h>
 
 #include "base/base.h"
 #include "base/progress.h"
 #include "config/conf_node.h"
 #include "config/conf_text.h"
-#include "files/look.h"
 
 /* A value with an anchor (&name), which aliases (*name) repeat. */
 struct anchor {
@@ -359,53 +356,4 @@ int conf_parse(struct arena *arena, const char *name, const char *text, size_t l
                struct error *err)
 {
     return conf_read(arena, name, text, length, false, root, err);
-}
-
-/* Reads the file into the text, at most `most` bytes, and no longer than the budget allows: whoever writes a pipe may
- * never do so. -1: errno says why, or the budget is spent. */
-static ssize_t read_within(int file, char *text, size_t most, struct progress *progress, struct error *err)
-{
-    struct pollfd wait = {.fd = file, .events = POLLIN};
-    size_t length = 0;
-    ssize_t count = 1;
-
-    while (count && length < most && !progress_look(progress, err)) {
-        int ready = poll(&wait, 1, progress_patience(progress));
-
-        if (!ready)
-            continue;
-        count = ready > 0 ? read(file, text + length, most - length) : -1;
-        if (count < 0 && errno != EINTR && errno != EAGAIN)
-            return -1;
-        length += count > 0 ? (size_t)count : 0;
-    }
-    return progress && progress->over ? -1 : (ssize_t)length;
-}
-
-int conf_load(struct arena *arena, const char *path, struct node **root, struct error *err)
-{
-    bool piped = strcmp(path, "-") == 0;
-    struct loc loc = {piped ? "stdin" : path, 0, 0};
-    int file;
-    char *text;
-    ssize_t length;
-    int result;
-
-    *root = NULL;
-    if (!*path)
-        return error_add(err, EXIT_INPUT, (struct loc){0}, "the name of the file is empty");
-    file = piped ? STDIN_FILENO : look_open_any(path, err);
-    if (file < 0)
-        return -1;
-    text = xrealloc(NULL, CONF_MAX_BYTES + 1, 1);
-    length = read_within(file, text, CONF_MAX_BYTES + 1, arena->progress, err);
-    if (length >= 0)
-        result = conf_parse(arena, loc.file, text, (size_t)length, root, err);
-    else if (!(result = progress_check(arena->progress, err)))
-        result = errno == EISDIR ? error_add(err, EXIT_INPUT, loc, "this is a directory; expected a file") :
-                 error_system(err, loc, "cannot read");
-    free(text);
-    if (!piped)
-        close(file);
-    return result;
 }

@@ -6,6 +6,8 @@
 
 #include "base/base.h"
 
+struct made;
+
 enum node_kind { NODE_SCALAR, NODE_SEQUENCE, NODE_MAPPING };
 
 struct node {
@@ -34,6 +36,9 @@ int conf_load(struct arena *arena, const char *path, struct node **root, struct 
 int conf_shared(struct arena *arena, const char *path, const struct node **root, struct error *err);
 int conf_parse(struct arena *arena, const char *name, const char *text, size_t length, struct node **root,
                struct error *err);
+
+/* Makes what conf_load finds instead of reading the file again. */
+int conf_make(struct made *made, const char *path, struct error *err);
 
 /* A file's description of itself: its `title`, else its `source`, else "the same as" its `alias`; "" where it has none
  * or is damaged, which is allowed where names are only listed. -1: the system did not let it be read (error_system). */

@@ -15,7 +15,8 @@ struct member parts_member(const struct key_parts *parts, const char *path)
         size_t length = (size_t)(dot - path);
         const struct field *field;
 
-        if (strlen(part->path) == length && !memcmp(part->path, path, length) && (field = field_find(part->table, dot + 1)))
+        if (*part->path == *path && !strncmp(part->path, path, length) && !part->path[length] &&
+            (field = field_find(part->table, dot + 1)))
             return (struct member){part, field};
     }
     return (struct member){NULL, NULL};
@@ -95,7 +96,7 @@ struct asking {
 static int find_fact(const struct key_parts *parts, const char *name)
 {
     for (int i = 0; parts->facts && parts->facts[i].name; i++)
-        if (!strcmp(parts->facts[i].name, name))
+        if (text_same(parts->facts[i].name, name))
             return i;
     return -1;
 }
@@ -106,13 +107,15 @@ static int find_name(void *context, const char *name, const char **why)
     const struct asking *asking = context;
     bool said = !strncmp(name, prefix, strlen(prefix));
     const char *path = name + (said ? strlen(prefix) : 0);
-    struct member member = parts_member(asking->parts, path);
-    int fact = find_fact(asking->parts, name);
+    struct member member;
+    int fact;
 
     (void)why;
     for (int i = 0; i < asking->condition->count; i++)
-        if (!strcmp(asking->condition->names[i].path, path) && asking->condition->names[i].said == said)
+        if (text_same(asking->condition->names[i].path, path) && asking->condition->names[i].said == said)
             return i;
+    member = parts_member(asking->parts, path);
+    fact = member.field ? -1 : find_fact(asking->parts, name);
     if ((!member.field && fact < 0) || asking->condition->count == CONDITION_NAMES)
         return -1;
     asking->condition->names[asking->condition->count] = (struct condition_name){

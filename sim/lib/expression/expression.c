@@ -56,10 +56,12 @@ static const char *function_candidate(size_t i, const void *context)
 
 static const struct function *function_find(const char *name)
 {
-    for (size_t i = 0; function_at(i); i++)
-        if (!strcmp(function_at(i)->name, name))
-            return function_at(i);
-    return NULL;
+    const struct function *function;
+    size_t i = 0;
+
+    while ((function = function_at(i++)) && !text_same(function->name, name))
+        ;
+    return function;
 }
 
 static int unknown_function(struct parser *parser, const char *name, size_t at)

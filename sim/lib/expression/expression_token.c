@@ -38,6 +38,8 @@ static const struct connective operators[] = {
     {"?", LEVEL_NONE, STEP_VALUE, "there is no 'a ? b : c'; min and max choose a number"},
 };
 
+enum { LONGEST = 3 };            /* characters of an operator */
+
 const char *operator_text(enum step_kind kind)
 {
     for (size_t i = 0; i < COUNT(operators); i++)
@@ -192,7 +194,7 @@ static int name_token(struct lexer *lexer, const char *text)
     } while (text[length] == '.' && ++length);
     lexer->token.kind = TOKEN_NAME;
     lexer->token.length = length;
-    for (size_t i = 0; i < COUNT(operators); i++)
+    for (size_t i = 0; i < COUNT(operators) && length <= LONGEST; i++)
         if (token_is(lexer, operators[i].text)) {
             lexer->token.operator = &operators[i];
             lexer->token.kind = TOKEN_OPERATOR;
@@ -211,9 +213,9 @@ static int operator_token(struct lexer *lexer, const char *text)
 
     for (size_t i = 0; i < COUNT(operators); i++) {
         const struct connective *operator = &operators[i];
-        size_t length = strlen(operator->text);
+        size_t length;
 
-        if (strncmp(text, operator->text, length))
+        if (*text != *operator->text || strncmp(text, operator->text, length = strlen(operator->text)))
             continue;
         if (operator->instead)
             return expression_fail(lexer->text, lexer->token.at, lexer->err, "'%s' is no operator; %s",

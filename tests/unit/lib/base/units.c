@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "base/random.h"
 #include "base/units.h"
 #include "text.h"
 
@@ -258,6 +260,37 @@ static void test_like(void **state)
     assert_string_equal(unit_format_like(UNIT_BYTES, 0, 0, text, sizeof text), "0 B");
 }
 
+/* What is read is the double nearest to the decimal number, as strtod has it, whatever the number of digits and the prefix. */
+static void test_nearest_double(void **state)
+{
+    static const struct { const char *suffix; int exp10; enum unit unit; } units[] = {
+        {"", 0, UNIT_NUMBER}, {" ns", -9, UNIT_TIME}, {" us", -6, UNIT_TIME}, {" ms", -3, UNIT_TIME}, {" s", 0, UNIT_TIME},
+        {" GB/s", 9, UNIT_BANDWIDTH}, {"TFLOP/s", 12, UNIT_FLOP_RATE}, {" PB", 15, UNIT_BYTES}, {" EFLOP", 18, UNIT_FLOP},
+    };
+    uint64_t index = 0;
+
+    (void)state;
+    for (int trial = 0; trial < 40000; trial++) {
+        size_t u = random_bits(1, index++) % COUNT(units);
+        int digits = 1 + (int)(random_bits(1, index++) % 19), point = (int)(random_bits(1, index++) % (uint64_t)(digits + 1));
+        int exponent = (int)(random_bits(1, index++) % 61) - 30;
+        char number[64], text[96], same[96];
+        size_t length = 0;
+
+        if (random_bits(1, index++) % 4 == 0)
+            number[length++] = '-';
+        for (int d = 0; d < digits; d++) {
+            if (d == point)
+                number[length++] = '.';
+            number[length++] = (char)('0' + random_bits(1, index++) % 10);
+        }
+        number[length] = '\0';
+        snprintf(text, sizeof text, "%se%d%s", number, exponent, units[u].suffix);
+        snprintf(same, sizeof same, "%se%d", number, exponent + units[u].exp10);
+        assert_true(parsed(units[u].unit, text) == strtod(same, NULL));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -268,6 +301,7 @@ int main(void)
         cmocka_unit_test(test_every_double_reads_back),
         cmocka_unit_test(test_extreme_doubles_read_back),
         cmocka_unit_test(test_the_pattern_accepts_what_is_parsed), cmocka_unit_test(test_like),
+        cmocka_unit_test(test_nearest_double),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

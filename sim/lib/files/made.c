@@ -1,0 +1,218 @@
+#include "files/made.h"
+
+#include <fcntl.h>
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "files/look.h"
+
+/* A file: a header, entries by key, and what they name: bytes, then the places in them of pointers and of names. Pointers are
+ * written as places; places are counted in words. */
+struct header { char magic[8]; uint64_t entries; };
+struct made_entry {
+    char key[DIGEST_HEX - 1];
+    uint64_t at, bytes, pointers, names;         /* B, B, and how many */
+};
+typedef char pointer_is_a_word[sizeof(void *) == sizeof(uint64_t) ? 1 : -1];
+static const char MAGIC[] = "dtsim.1";
+enum { WORD = sizeof(uint64_t), MOST_ENTRIES = 10000 };
+
+/* Beside the program, or where its modules are installed. */
+static const char *const folders[] = {"", DTSIM_MODULE_FOLDER "/"};
+
+void made_key_begin(struct digest *digest, const char *kind)
+{
+    digest_init(digest);
+    digest_add(digest, sources_digest, strlen(sources_digest));
+    digest_add(digest, kind, strlen(kind) + 1);
+}
+
+/* Fills the bytes from a place of the file. */
+static bool fill(int fd, void *bytes, uint64_t size, uint64_t at)
+{
+    return pread(fd, bytes, size, (off_t)at) == (ssize_t)size;
+}
+
+static int compare_keys(const void *a, const void *b)
+{
+    return memcmp(((const struct made_entry *)a)->key, ((const struct made_entry *)b)->key, sizeof ((struct made_entry *)0)->key);
+}
+
+static bool find_entry(int fd, const char *key, struct made_entry *found)
+{
+    struct header header;
+    struct made_entry *entries = NULL;
+    const struct made_entry *entry = NULL;
+
+    memcpy(found->key, key, sizeof found->key);
+    if (fill(fd, &header, sizeof header, 0) && !memcmp(header.magic, MAGIC, sizeof MAGIC) && header.entries <= MOST_ENTRIES) {
+        entries = xmalloc(header.entries * sizeof *entries);
+        if (fill(fd, entries, header.entries * sizeof *entries, sizeof header))
+            entry = array_find(found, entries, header.entries, sizeof *entries, compare_keys);
+    }
+    if (entry)
+        *found = *entry;
+    free(entries);
+    return entry != NULL;
+}
+
+/* Makes addresses of the places that pointers hold. */
+static void point(uint64_t *words, const struct made_entry *entry, const uint32_t *at, const char *name)
+{
+    const uint32_t *names = at + entry->pointers, *end = names + entry->names;
+
+    for (; at < names; at++)
+        words[*at] = (uint64_t)(uintptr_t)(words + words[*at]);
+    for (; at < end; at++)
+        words[*at] = (uint64_t)(uintptr_t)name;
+}
+
+static void *read_entry(struct arena *arena, int fd, const struct made_entry *entry, const char *name)
+{
+    uint64_t places = (entry->pointers + entry->names) * sizeof(uint32_t);
+    void *bytes = arena_alloc(arena, entry->bytes);
+    uint32_t *at = xmalloc(places);
+
+    if (fill(fd, bytes, entry->bytes, entry->at) && fill(fd, at, places, entry->at + entry->bytes))
+        point(bytes, entry, at, name);
+    else
+        bytes = NULL;
+    free(at);
+    return bytes;
+}
+
+void *made_find_in(struct arena *arena, const char *path, const char *key, const char *name)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct made_entry entry;
+    void *found = NULL;
+
+    if (fd < 0)
+        return NULL;
+    if (find_entry(fd, key, &entry))
+        found = read_entry(arena, fd, &entry, name);
+    close(fd);
+    return found;
+}
+
+void *made_find(struct arena *arena, const char *key, const char *name)
+{
+    struct error err = {0};
+    const char *own = look_program(arena, &err);
+    void *found = NULL;
+
+    error_release(&err);
+    for (size_t i = 0; own && i < COUNT(folders) && !found; i++)
+        found = made_find_in(arena, arena_printf(arena, "%s%sdtsim.made", own, folders[i]), key, name);
+    return found;
+}
+
+size_t made_put(struct made_image *image, const void *bytes, size_t size)
+{
+    size_t at = image->bytes.count, whole = (size + WORD - 1) / WORD * WORD;
+
+    if (image->bytes.capacity - at < whole) {
+        image->bytes.capacity = 2 * (at + whole);
+        image->bytes.items = xrealloc(image->bytes.items, image->bytes.capacity, 1);
+    }
+    memset(image->bytes.items + at, 0, whole);
+    if (bytes)
+        memcpy(image->bytes.items + at, bytes, size);
+    image->bytes.count += whole;
+    return at;
+}
+
+size_t made_point(struct made_image *image, size_t pointer, size_t to)
+{
+    uint64_t place = to / WORD;
+
+    memcpy(image->bytes.items + pointer, &place, sizeof place);
+    *GROW(&image->pointers) = (uint32_t)(pointer / WORD);
+    return to;
+}
+
+struct text { const char *text; size_t at; };
+
+static int compare_texts(const void *a, const void *b)
+{
+    return strcmp(((const struct text *)a)->text, ((const struct text *)b)->text);
+}
+
+void made_text(struct made_image *image, size_t pointer, const char *text)
+{
+    struct text wanted = {text, 0}, *own;
+    void *slot = text ? tfind(&wanted, &image->texts, compare_texts) : NULL;
+
+    if (!text)
+        return;
+    if (!slot) {
+        own = xmalloc(sizeof *own);
+        *own = (struct text){text, made_put(image, text, strlen(text) + 1)};
+        slot = tsearch(own, &image->texts, compare_texts);
+        if (!slot)
+            memory_ran_out();
+    }
+    made_point(image, pointer, (*(struct text **)slot)->at);
+}
+
+void made_name(struct made_image *image, size_t pointer)
+{
+    memset(image->bytes.items + pointer, 0, WORD);
+    *GROW(&image->names) = (uint32_t)(pointer / WORD);
+}
+
+static void append(struct made *made, const void *bytes, size_t size)
+{
+    if (made->bytes.capacity - made->bytes.count < size) {
+        made->bytes.capacity = 2 * (made->bytes.count + size);
+        made->bytes.items = xrealloc(made->bytes.items, made->bytes.capacity, 1);
+    }
+    if (size)
+        memcpy(made->bytes.items + made->bytes.count, bytes, size);
+    made->bytes.count += size;
+}
+
+void made_add(struct made *made, const char *key, struct made_image *image)
+{
+    struct made_entry entry = {.at = made->bytes.count, .bytes = image->bytes.count, .pointers = image->pointers.count,
+                               .names = image->names.count};
+
+    BUG_IF(image->bytes.count > UINT32_MAX);
+    memcpy(entry.key, key, sizeof entry.key);
+    append(made, image->bytes.items, image->bytes.count);
+    append(made, image->pointers.items, image->pointers.count * sizeof *image->pointers.items);
+    append(made, image->names.items, image->names.count * sizeof *image->names.items);
+    *GROW(&made->entries) = entry;
+    free(image->bytes.items);
+    free(image->pointers.items);
+    free(image->names.items);
+    tdestroy(image->texts, free);
+    *image = (struct made_image){0};
+}
+
+int made_write(struct made *made, const char *path)
+{
+    FILE *out = fopen(path, "wb");
+    struct header header = {.entries = made->entries.count};
+    uint64_t begin = sizeof header + made->entries.count * sizeof *made->entries.items;
+    int rc = -1;
+
+    memcpy(header.magic, MAGIC, sizeof MAGIC);
+    array_sort(made->entries.items, made->entries.count, sizeof *made->entries.items, compare_keys);
+    for (size_t i = 0; i < made->entries.count; i++)
+        made->entries.items[i].at += begin;
+    if (out) {
+        fwrite(&header, sizeof header, 1, out);
+        fwrite(made->entries.items, sizeof *made->entries.items, made->entries.count, out);
+        fwrite(made->bytes.items, 1, made->bytes.count, out);
+        rc = ferror(out) ? -1 : 0;
+        rc = fclose(out) ? -1 : rc;
+    }
+    free(made->entries.items);
+    free(made->bytes.items);
+    *made = (struct made){0};
+    return rc;
+}
