@@ -8,6 +8,7 @@
 
 #include "config/conf.h"
 #include "hardware/cluster.h"
+#include "launch/dialect.h"
 #include "scenario/scenario.h"
 #include "schedule/schedule.h"
 #include "workload/workload.h"
@@ -231,7 +232,8 @@ int emit_checked(const struct framework *framework, const struct scenario *scena
     size_t length;
     char *text;
 
-    if (refuse(framework, scenario, tree, err) || auto_split(framework, &arena, scenario, tree, err) ||
+    e.dialect = dialect_load(&arena, framework->dialect, err);
+    if (!e.dialect || refuse(framework, scenario, tree, err) || auto_split(framework, &arena, scenario, tree, err) ||
         (framework->fit && framework->fit(&e, tree, err))) {
         arena_release(&arena);
         return -1;

@@ -10,12 +10,14 @@ struct emit {
     const struct scenario *scenario;
     const struct node *tree;         /* the scenario with every default */
     const struct node *base;         /* what the first draft says, with every default; NULL: this is the first draft */
+    const struct dialect *dialect;   /* of the framework */
     const char *remark;              /* what a reader should know of what is written; NULL: nothing */
     FILE *out;                       /* of the draft */
 };
 /* How a framework is written and read back. */
 struct framework {
     const char *title;               /* "Megatron-LM" */
+    const char *dialect;             /* its file of platforms/dialects/ */
     const char *software;            /* beginnings of names of platforms/software/ that are this one, between spaces */
     void (*write)(struct emit *e);
     /* The scenario of a draft; the options say the GPUs. */

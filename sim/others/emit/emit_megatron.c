@@ -2,8 +2,6 @@
  * reads is written here. */
 #include "emit/emit_megatron.h"
 
-#include "megatron/megatron_table.h"
-
 #include <stdarg.h>
 #include <stdlib.h>
 
@@ -63,9 +61,10 @@ static bool is_older(const char *name)
 
 static void say_plain(struct emit *e)
 {
-    const struct argument_row *row;
+    const struct dialect *dialect = e->dialect->like ? e->dialect->like : e->dialect;
 
-    for (size_t i = 0; (row = megatron_row_at(i)); i++) {
+    for (size_t i = 0; i < dialect->count; i++) {
+        const struct argument_row *row = &dialect->rows[i];
         const char *value = row->path ? emit_text(e, row->path) : "", *theirs;
 
         if (!*value || is_older(row->name))

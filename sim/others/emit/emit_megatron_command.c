@@ -77,7 +77,7 @@ struct node *emit_megatron_read(struct emit *e, const char *text, size_t length,
 
 int emit_megatron(const struct scenario *scenario, FILE *out, FILE *notes, struct error *err)
 {
-    static const struct framework framework = {"Megatron-LM", "megatron-core", emit_megatron_write, emit_megatron_read, true,
+    static const struct framework framework = {"Megatron-LM", "megatron", "megatron-core", emit_megatron_write, emit_megatron_read, true,
                                                emit_megatron_fit};
 
     char *command = NULL;

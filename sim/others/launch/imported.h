@@ -5,14 +5,14 @@
 #define DTSIM_IMPORTED_H
 
 #include "config/conf.h"
-#include "launch/argument.h"
+#include "launch/dialect.h"
 #include "launch/launch.h"
 
 struct imported {
     struct arena *arena;
     struct launch *launch;
     const struct import_options *options;
-    const struct argument_table *table;
+    const struct dialect *dialect;
     const struct launch_argument **given;    /* by row; NULL: left out, or switched off */
     const char **names;                      /* the keys that there are, once one is unknown; else NULL */
     size_t counts[ARGUMENT_REFUSED + 1];     /* of arguments that are given */
@@ -24,8 +24,8 @@ struct imported {
     struct error *err;
 };
 
-/* Gives it an empty scenario. */
-void imported_begin(struct imported *m);
+/* Reads the dialect of that name, and gives it an empty scenario. 0 or -1. */
+int imported_begin(struct imported *m, const char *dialect);
 /* Says what became of each argument; under --strict warnings are errors. rc: -1: the importer failed. 0 or -1. */
 int imported_end(struct imported *m, int rc, FILE *notes);
 /* Prints a scenario under a comment that says where it comes from, unless 'dtsim check' refuses it: then -1, and the messages

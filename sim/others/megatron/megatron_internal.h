@@ -4,7 +4,6 @@
 
 #include "launch/imported.h"
 #include "megatron/megatron.h"
-#include "megatron/megatron_table.h"
 
 /* Each writes its part of the scenario. Errors stay in m->err. */
 /* Refuses a program that trains what this is not, or nothing, as far as its name tells: -1. */
