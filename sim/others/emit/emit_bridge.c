@@ -192,7 +192,7 @@ static struct node *read_keys(struct emit *e, const char *text, size_t length, c
 
 int emit_bridge(const struct scenario *scenario, FILE *out, FILE *notes, struct error *err)
 {
-    static const struct framework framework = {"Megatron Bridge", "bridge", "megatron-bridge nemo", write_keys, read_keys, true,
+    static const struct framework framework = {"Megatron Bridge", "bridge", write_keys, read_keys, true,
                                                emit_megatron_fit};
 
     return emit_checked(&framework, scenario, out, notes, err);

@@ -98,7 +98,7 @@ static struct node *read_config(struct emit *e, const char *text, size_t length,
 
 int emit_deepspeed(const struct scenario *scenario, FILE *out, FILE *notes, struct error *err)
 {
-    static const struct framework framework = {"DeepSpeed", "deepspeed", "deepspeed", write_config, read_config, false, NULL};
+    static const struct framework framework = {"DeepSpeed", "deepspeed", write_config, read_config, false, NULL};
 
     return emit_checked(&framework, scenario, out, notes, err);
 }

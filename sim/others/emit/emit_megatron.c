@@ -47,18 +47,6 @@ static const char *word(const struct emit *e, const char *text)
     return arena_printf(e->arena, "'%s%s'", made, text);
 }
 
-/* Arguments of releases that megatron-core is not. */
-static bool is_older(const char *name)
-{
-    static const char *const older[] = {"no-async-tensor-model-parallel-allreduce", "embed-layernorm",
-                                        "torch-fsdp2-no-reshard-after-forward"};
-
-    for (size_t i = 0; i < COUNT(older); i++)
-        if (!strcmp(name, older[i]))
-            return true;
-    return false;
-}
-
 static void say_plain(struct emit *e)
 {
     const struct dialect *dialect = e->dialect->like ? e->dialect->like : e->dialect;
@@ -67,7 +55,7 @@ static void say_plain(struct emit *e)
         const struct argument_row *row = &dialect->rows[i];
         const char *value = row->path ? emit_text(e, row->path) : "", *theirs;
 
-        if (!*value || is_older(row->name))
+        if (!*value || row->read_only || !emit_has(e, row->name))
             continue;
         if (row->kind == KIND_FLAG) {
             if (emit_differs(e, row->path) && !strcmp(value, row->words))
@@ -129,8 +117,6 @@ static void say_model(struct emit *e)
     /* core_transformer_config_from_args: the fused kernel has no squared ReLU; without biases it is off in any case */
     if (emit_is(e, SHAPE "mlp", "squared-relu") && emit_is(e, SHAPE "bias", "true"))
         say(e, "no-bias-gelu-fusion");
-    if (emit_number(e, SHAPE "mtp"))
-        say(e, "mtp-num-layers %ld", emit_number(e, SHAPE "mtp"));
     if (emit_is(e, SHAPE "bias", "false") && emit_is(e, SHAPE "qkv_bias", "true"))
         say(e, "add-qkv-bias");
     say_attention(e);
@@ -142,8 +128,10 @@ static void say_dispatcher(struct emit *e)
 
     say(e, "moe-token-dispatcher-type %s", once ? "flex" : emit_is(e, "strategy.dispatcher", "allgather") ? "allgather" :
         "alltoall");
-    if (once)
+    if (once && (emit_has(e, "moe-flex-dispatcher-backend") || !emit_is(e, "strategy.dispatcher", "deepep")))
         say(e, "moe-flex-dispatcher-backend %s", emit_text(e, "strategy.dispatcher"));
+    else if (once)
+        say(e, "moe-enable-deepep");
     if (emit_is(e, "strategy.overlap_dispatch", "micro-batches"))
         say(e, "overlap-moe-expert-parallel-comm");
     if (emit_is(e, "strategy.overlap_dispatch", "shared-experts"))
@@ -161,7 +149,8 @@ static void say_experts(struct emit *e)
     say(e, "moe-router-topk %ld", emit_number(e, SHAPE "experts_per_token"));
     if (emit_number(e, SHAPE "experts_per_token") == 1)    /* the softmax of one score has no gradient */
         say(e, "moe-router-pre-softmax");
-    say(e, "moe-ffn-hidden-size %ld", width);
+    if (emit_has(e, "moe-ffn-hidden-size") || width != emit_number(e, SHAPE "ffn"))
+        say(e, "moe-ffn-hidden-size %ld", width);
     if (dense)
         say(e, "moe-layer-freq %s", word(e, arena_printf(e->arena, "([0]*%ld+[1]*%ld)", dense, layers - dense)));
     else if (emit_number(e, SHAPE "moe_every") > 1)
@@ -232,8 +221,11 @@ static void say_strategy(struct emit *e)
 
     if (emit_is(e, "strategy.sequence_parallel", "true"))
         say(e, "sequence-parallel");
-    if (chunks > 1 && !has_layout(e))
+    if (chunks > 1 && !has_layout(e) && emit_has(e, "num-virtual-stages-per-pipeline-rank"))
         say(e, "num-virtual-stages-per-pipeline-rank %ld", chunks);
+    else if (chunks > 1 && !has_layout(e))
+        say(e, "num-layers-per-virtual-pipeline-stage %ld",
+            emit_number(e, SHAPE "layers") / (chunks * emit_number(e, "strategy.pipeline")));
     if (emit_number(e, "strategy.micro_batch_group") && emit_differs(e, "strategy.micro_batch_group"))
         say(e, "microbatch-group-size-per-virtual-pipeline-stage %ld", emit_number(e, "strategy.micro_batch_group"));
     if (has_layout(e))

@@ -51,6 +51,14 @@ static struct argument_row *add(struct reading *r, const char *name, enum argume
     return row;
 }
 
+/* core_v0.13 */
+static int release_of(const char *text)
+{
+    int release = 0;
+
+    return text && sscanf(text, "core_v0.%d", &release) == 1 ? release : 0;
+}
+
 /* num-layers: {kind: int, is: model.transformer.layers} */
 static int read_argument(struct reading *r, const char *name, const struct node *node)
 {
@@ -58,7 +66,7 @@ static int read_argument(struct reading *r, const char *name, const struct node 
     size_t at = 0;
     struct argument_row *row;
 
-    if (check_keys(node, "kind default is gives words lacks idle needs logged also", r->err))
+    if (check_keys(node, "kind default is gives words lacks idle needs logged also since until fork newer only", r->err))
         return -1;
     while (kinds[at] && kind && strcmp(kinds[at], kind->text))
         at++;
@@ -75,6 +83,11 @@ static int read_argument(struct reading *r, const char *name, const struct node 
     row->needs = words_of(r->arena, node, "needs");
     row->logged = words_of(r->arena, node, "logged");
     row->also = words_of(r->arena, node, "also");
+    row->since = release_of(words_of(r->arena, node, "since"));
+    row->until = release_of(words_of(r->arena, node, "until"));
+    row->newer = words_of(r->arena, node, "newer");
+    row->read_only = node_get(node, "only") != NULL;
+    row->fork = node_get(node, "fork") != NULL;
     return 0;
 }
 
@@ -102,7 +115,7 @@ static int read_file(struct reading *r, const struct node *root)
     const char *like = words_of(r->arena, root, "like");
     size_t most = 0;
 
-    if (check_keys(root, "title source dashes like sections keys moved printed inner programs shape beside_first beside_last "
+    if (check_keys(root, "title source dashes releases like sections keys moved printed inner programs shape beside_first beside_last "
                    "arguments idle idle_below refused lacks", r->err) ||
         (like && !(d->like = dialect_load(r->arena, like, r->err))))
         return -1;
@@ -114,6 +127,7 @@ static int read_file(struct reading *r, const struct node *root)
     d->shape = words_of(r->arena, root, "shape");
     d->beside_first = words_of(r->arena, root, "beside_first");
     d->beside_last = words_of(r->arena, root, "beside_last");
+    d->releases = pairs_of(r->arena, node_get(root, "releases"));
     d->keys = pairs_of(r->arena, node_get(root, "keys"));
     d->moved = pairs_of(r->arena, node_get(root, "moved"));
     d->printed = pairs_of(r->arena, node_get(root, "printed"));
@@ -244,12 +258,41 @@ const char *dialect_shown(struct arena *arena, const struct dialect *dialect, co
     return dialect->like && dialect_row(dialect->like, name, false) ? dialect_key(arena, dialect, name, &inverse) : name;
 }
 
+static const char *pair_of(const struct dialect_pairs *pairs, const char *from)
+{
+    for (size_t i = 0; i < pairs->count; i++)
+        if (!strcmp(pairs->items[i].from, from))
+            return pairs->items[i].to;
+    return NULL;
+}
+
 const char *dialect_printed(const struct dialect *dialect, const char *key)
 {
-    for (size_t i = 0; i < dialect->printed.count; i++)
-        if (!strcmp(dialect->printed.items[i].from, key))
-            return dialect->printed.items[i].to;
-    return NULL;
+    return pair_of(&dialect->printed, key);
+}
+
+bool dialect_is_release(const struct dialect *dialect, const char *software)
+{
+    return pair_of(&dialect->releases, software) != NULL;
+}
+
+struct releases dialect_releases(const struct dialect *dialect, const char *software)
+{
+    const char *text = pair_of(&dialect->releases, software), *to = text ? strstr(text, " to ") : NULL;
+    int first = release_of(text);
+
+    return (struct releases){first, to ? release_of(to + strlen(" to ")) : first};
+}
+
+int dialect_since(const struct argument_row *row, const char *value)
+{
+    size_t length = strlen(value);
+    int since = row->since;
+
+    for (const char *at = row->newer; at && *at; at += strcspn(at, " "), at += strspn(at, " "))
+        if (!strncmp(at, value, length) && at[length] == '=' && release_of(at + length + 1) > since)
+            since = release_of(at + length + 1);
+    return since;
 }
 
 bool dialect_is_shape(const struct dialect *dialect, const char *name)

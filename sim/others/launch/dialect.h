@@ -15,7 +15,7 @@ enum argument_class {
  * value. */
 enum argument_kind { KIND_FLAG, KIND_INT, KIND_NUMBER, KIND_WORD, KIND_LIST, KIND_ANY, KIND_BOOL };
 
-/* One row an argument. Lists have "" behind their last item; NULL is an empty one. */
+/* One row an argument. Lists are words between spaces; NULL is an empty one. */
 struct argument_row {
     const char *name;                /* without dashes; of a key its dotted path */
     enum argument_class class;
@@ -27,6 +27,10 @@ struct argument_row {
     const char *why;                 /* ARGUMENT_LACKS, ARGUMENT_REFUSED: what is missing */
     const char *needs;               /* it has no effect without one of these arguments */
     const char *logged;              /* its name in a log, where that differs; "!NAME": with the opposite truth */
+    int since, until;                /* the N of core_v0.N: the first and the last release that has it; 0: no bound is known */
+    bool fork;                       /* no release has it, but other programs that are made of the framework's code */
+    bool read_only;                  /* it is imported, and never emitted */
+    const char *newer;               /* "blockwise=core_v0.13": values that it takes since a later release */
     const char *also;                /* other names, between spaces; "job.*": all that begin with "job." */
 };
 
@@ -40,6 +44,7 @@ struct dialect {
     struct argument_row *rows;       /* its own, then those of `like` */
     size_t own, count;
     const struct dialect *like;      /* whose arguments are keys here too: SECTION.NAME_OF_ARGUMENT; or NULL */
+    struct dialect_pairs releases;   /* files of platforms/software/ that are a release, and which */
     const char *sections;            /* of these keys */
     struct dialect_pairs keys;       /* keys that are not called so, and their arguments; the first one of an argument is
                                         the one that is written */
@@ -61,6 +66,13 @@ const char *dialect_key(struct arena *arena, const struct dialect *dialect, cons
 const char *dialect_shown(struct arena *arena, const struct dialect *dialect, const char *name);
 /* The value that a printed configuration has where nobody chose one; NULL: not known, or it makes no difference. */
 const char *dialect_printed(const struct dialect *dialect, const char *key);
+/* Whether a software file is one of its releases. */
+bool dialect_is_release(const struct dialect *dialect, const char *software);
+/* The N of core_v0.N that a software file is, from the first to the last; 0: it is no such release. */
+struct releases { int first, last; };
+struct releases dialect_releases(const struct dialect *dialect, const char *software);
+/* The first release that has an argument with its values; 0: all that are known have it. */
+int dialect_since(const struct argument_row *row, const char *value);
 /* Whether another argument changes the model or how it is divided, as far as its name tells. */
 bool dialect_is_shape(const struct dialect *dialect, const char *name);
 

@@ -281,12 +281,22 @@ static int sort_set(struct imported *m, const struct launch_set *set)
     return row->kind == KIND_FLAG && !is_on(row, name, argument) ? 0 : keep(m, row, argument);
 }
 
+/* Whether an argument is given: "optimizer=dist_muon" with that value. */
+static bool is_there(const struct imported *m, char *name)
+{
+    char *value = strchr(name, '=');
+
+    if (value)
+        *value++ = '\0';
+    return imported_given(m, name) && (!value || !strcmp(imported_word(m, name), value));
+}
+
 bool imported_has_needs(const struct imported *m, const struct argument_row *row)
 {
     for (const char *at = row->needs; at && *at; at += strspn(at, " ")) {
         size_t length = strcspn(at, " ");
 
-        if (imported_given(m, arena_strndup(m->arena, at, length)))
+        if (is_there(m, arena_strndup(m->arena, at, length)))
             return true;
         at += length;
     }

@@ -16,6 +16,8 @@ void megatron_memory(struct imported *m);
 void megatron_software(struct imported *m, long data);
 /* Whether Muon updates matrices. */
 bool megatron_muon(const struct imported *m);
+/* Whether GPUs own whole matrices: dist_muon, which core 0.19's logs call muon with a switch (arguments.py:1670). */
+bool megatron_owners(const struct imported *m);
 /* The cluster, the degree of data parallelism (which it returns) and the batch. 0: an error. */
 long megatron_cluster(struct imported *m);
 

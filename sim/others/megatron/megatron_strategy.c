@@ -64,10 +64,7 @@ static void put_zero(struct imported *m, long data)
 {
     static const char *const shards[] = {"no_shard", "optim", "optim_grads", "optim_grads_params"};
     const char *said = imported_word(m, "data-parallel-sharding-strategy");
-    /* owners of whole matrices: dist_muon, which core 0.19's logs call muon with this switch (arguments.py:1670) */
-    bool owners = !strcmp(imported_word(m, "optimizer"), "dist_muon") ||
-                  (megatron_muon(m) && imported_given(m, "use-layer-wise-distributed-optimizer"));
-    long zero = imported_given(m, "use-distributed-optimizer") || owners ? 1 : 0;
+    long zero = imported_given(m, "use-distributed-optimizer") || megatron_owners(m) ? 1 : 0;
     long instances = imported_number(m, "num-distributed-optimizer-instances");
     bool config = imported_given(m, "deepspeed-config") || imported_given(m, "deepspeed");
 

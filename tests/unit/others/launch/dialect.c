@@ -33,7 +33,7 @@ static void check_row(const struct dialect *dialect, const struct argument_row *
     for (const char *at = row->needs; at && *at; at += strcspn(at, " "), at += strspn(at, " ")) {
         char name[64];
 
-        snprintf(name, sizeof name, "%.*s", (int)strcspn(at, " "), at);
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(at, " ="), at);
         if (!dialect_row(dialect, name, false))
             fail_msg("%s: %s needs %s, which has no row", file, row->name, name);
     }
