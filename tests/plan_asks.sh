@@ -206,7 +206,8 @@ end
     base=(strategy.tensor=1 strategy.pipeline=4 strategy.schedule=interleaved strategy.expert=8 strategy.zero=1
         strategy.data_parallel=ddp)
     while read -r axis values; do
-        argument=$(sed -n "s/^  ${axis//./[.]}: *\({argument: \)\?\(--[^ ,]*\).*/\2/p" "$root"/platforms/software/megatron-core*.yaml | head -1)
+        argument=$(sed -n "s/^  ${axis//./[.]}: *\({argument: \)\?\(--[^ ,]*\).*/\2/p" \
+            "$root"/platforms/software/{"$software",megatron-core-2025,megatron-core}.yaml | head -1)
         [ "$argument" ] || fail "$software: $axis has no argument"
         : >written
         for value in $values; do
