@@ -13,6 +13,7 @@ struct emit {
     const struct dialect *dialect;   /* of the framework */
     bool own;                        /* the scenario names software that is one of the framework's releases, */
     struct releases release;         /* core_v0.N; 0: not known, and what the newest one takes is written */
+    struct node *said;               /* arguments that the draft has from rows, and their values */
     const char *remark;              /* what a reader should know of what is written; NULL: nothing */
     FILE *out;                       /* of the draft */
 };

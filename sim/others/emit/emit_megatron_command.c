@@ -27,6 +27,15 @@ static void narrow(struct span *span, const struct argument_row *row, int since)
     }
 }
 
+/* Software of which a release has what came with that one. */
+static const char *newer_software(const struct dialect *dialect, int since)
+{
+    for (size_t i = 0; i < dialect->releases.count; i++)
+        if (dialect_releases(dialect, dialect->releases.items[i].from).last >= since)
+            return dialect->releases.items[i].from;
+    return "another one";
+}
+
 /* Refuses what all releases lack that the scenario means, and finds those that lack nothing. release 0: it means none of
  * its own. 0 or -1. */
 static int check_release(const struct launch *launch, const struct dialect *dialect, const struct scenario *scenario,
@@ -44,8 +53,8 @@ static int check_release(const struct launch *launch, const struct dialect *dial
         narrow(span, row, since);
         if (release.last && since > release.last)
             rc = error_add(err, EXIT_INFEASIBLE, place, "software %s is core_v0.%d, which lacks --%s%s%s; releases since core_v0.%d "
-                           "have it", scenario->software.like, release.last, row->name, since > row->since ? " " : "",
-                           since > row->since ? value : "", since);
+                           "have it, such as software %s", scenario->software.like, release.last, row->name,
+                           since > row->since ? " " : "", since > row->since ? value : "", since, newer_software(dialect, since));
         else if (row->until && row->until < release.first)
             rc = error_add(err, EXIT_INFEASIBLE, place, "software %s is core_v0.%d, which lacks --%s; releases until core_v0.%d had "
                            "it", scenario->software.like, release.first, row->name, row->until);

@@ -6,7 +6,7 @@
 #include "files/data.h"
 
 static const char *const kinds[] = {"flag", "int", "number", "word", "list", "any", "bool", NULL};
-struct reading { struct arena *arena; struct dialect *dialect; struct error *err; };
+struct reading { struct arena *arena; struct dialect *dialect; struct error *err; struct node *plain; };
 
 /* The items of a list, or a word alone, between spaces; NULL: there is no such key. */
 static const char *words_of(struct arena *arena, const struct node *mapping, const char *key)
@@ -59,6 +59,37 @@ static int release_of(const char *text)
     return text && sscanf(text, "core_v0.%d", &release) == 1 ? release : 0;
 }
 
+/* {say: {NAME: theirs}, is: {PATH: ours}} */
+static void add_pair(struct reading *r, const struct argument_row *row, const char *theirs, const char *ours)
+{
+    struct node *pair = node_mapping(r->arena), *say = node_mapping(r->arena), *is = node_mapping(r->arena);
+
+    node_put(r->arena, say, row->name, node_scalar(r->arena, theirs, true));
+    node_put(r->arena, is, row->path, node_scalar(r->arena, ours, true));
+    node_put(r->arena, pair, "say", say);
+    node_put(r->arena, pair, "is", is);
+    if (row->kind == KIND_FLAG)
+        node_put(r->arena, pair, "needed", node_scalar(r->arena, "true", false));
+    if (row->read_only)
+        node_put(r->arena, pair, "only", node_scalar(r->arena, "import", false));
+    node_append(r->arena, r->plain, pair);
+}
+
+/* The pairs of an argument with a path: one a word, or one for all values. */
+static void add_pairs(struct reading *r, const struct argument_row *row)
+{
+    if (row->path && row->kind == KIND_FLAG)
+        add_pair(r, row, "true", row->words);
+    else if (row->path && !row->words)
+        add_pair(r, row, "V", "V");
+    for (const char *at = row->path && row->kind == KIND_WORD ? row->words : NULL; at && *at; at += strspn(at, " ")) {
+        const char *ours = strchr(at, '=') + 1;
+
+        add_pair(r, row, arena_strndup(r->arena, at, (size_t)(ours - 1 - at)), arena_strndup(r->arena, ours, strcspn(ours, " ")));
+        at = ours + strcspn(ours, " ");
+    }
+}
+
 /* num-layers: {kind: int, is: model.transformer.layers} */
 static int read_argument(struct reading *r, const char *name, const struct node *node)
 {
@@ -66,7 +97,7 @@ static int read_argument(struct reading *r, const char *name, const struct node 
     size_t at = 0;
     struct argument_row *row;
 
-    if (check_keys(node, "kind default is gives words lacks idle needs logged also since until fork newer only", r->err))
+    if (check_keys(node, "kind default is gives words lacks idle needs logged also since until fork newer only told joined", r->err))
         return -1;
     while (kinds[at] && kind && strcmp(kinds[at], kind->text))
         at++;
@@ -88,6 +119,9 @@ static int read_argument(struct reading *r, const char *name, const struct node 
     row->newer = words_of(r->arena, node, "newer");
     row->read_only = node_get(node, "only") != NULL;
     row->fork = node_get(node, "fork") != NULL;
+    row->joined = node_get(node, "joined") != NULL;
+    row->told = node_get(node, "told") != NULL;
+    add_pairs(r, row);
     return 0;
 }
 
@@ -111,12 +145,13 @@ static void read_names(struct reading *r, const struct node *root, const char *k
 static int read_file(struct reading *r, const struct node *root)
 {
     struct dialect *d = r->dialect;
-    const struct node *arguments = node_get(root, "arguments");
+    const struct node *arguments = node_get(root, "arguments"), *pairs = node_get(root, "rows");
+    struct node *parts = node_mapping(r->arena);
     const char *like = words_of(r->arena, root, "like");
     size_t most = 0;
 
     if (check_keys(root, "title source dashes releases like sections keys moved printed inner programs shape beside_first beside_last "
-                   "arguments idle idle_below refused lacks", r->err) ||
+                   "arguments idle idle_below refused lacks rows", r->err) ||
         (like && !(d->like = dialect_load(r->arena, like, r->err))))
         return -1;
     d->framework = words_of(r->arena, root, "title");
@@ -139,6 +174,11 @@ static int read_file(struct reading *r, const struct node *root)
     for (size_t i = 0; i < arguments->count; i++)
         if (read_argument(r, arguments->keys[i], arguments->items[i]))
             return -1;
+    node_put(r->arena, parts, "plain", r->plain);
+    for (size_t i = 0; pairs && i < pairs->count; i++)
+        node_put(r->arena, parts, pairs->keys[i], pairs->items[i]);
+    if (dialect_rows_read(r->arena, parts, &d->pairs, r->err))
+        return -1;
     read_names(r, root, "idle", ARGUMENT_IDLE);
     read_names(r, root, "idle_below", ARGUMENT_IDLE);
     read_names(r, root, "refused", ARGUMENT_REFUSED);
@@ -157,7 +197,7 @@ const struct dialect *dialect_load(struct arena *arena, const char *name, struct
     const struct node *root;
 
     if (!path || conf_shared(arena, path, &root, err) ||
-        read_file(&(struct reading){arena, dialect, err}, root))
+        read_file(&(struct reading){arena, dialect, err, node_sequence(arena)}, root))
         return NULL;
     return dialect;
 }

@@ -3,7 +3,7 @@
 #ifndef DTSIM_DIALECT_H
 #define DTSIM_DIALECT_H
 
-#include "base/base.h"
+#include "launch/dialect_rows.h"
 
 enum argument_class {
     ARGUMENT_MAPPED,                 /* a key of the scenario says it */
@@ -21,9 +21,11 @@ struct argument_row {
     enum argument_class class;
     enum argument_kind kind;
     const char *fallback;            /* its default; NULL: none */
-    const char *path;                /* the key of a scenario that gets its value; NULL: the framework's code reads it */
+    const char *path;                /* the key of a scenario that has its value; NULL: rows or the framework's code say it */
     const char *words;               /* "LayerNorm=layernorm RMSNorm=rmsnorm": values there and here; of a flag: the
                                         key's value where it is given; of ARGUMENT_REFUSED: values that are taken all the same */
+    bool joined;                     /* several values are one word, with commas */
+    bool told;                       /* it is written also where it has its default */
     const char *why;                 /* ARGUMENT_LACKS, ARGUMENT_REFUSED: what is missing */
     const char *needs;               /* it has no effect without one of these arguments */
     const char *logged;              /* its name in a log, where that differs; "!NAME": with the opposite truth */
@@ -43,6 +45,7 @@ struct dialect {
     const char *dashes;              /* before names in messages: "--", or "" for keys of a file */
     struct argument_row *rows;       /* its own, then those of `like` */
     size_t own, count;
+    struct dialect_rows pairs;       /* rows that go both ways; the part "plain" is of arguments with a path */
     const struct dialect *like;      /* whose arguments are keys here too: SECTION.NAME_OF_ARGUMENT; or NULL */
     struct dialect_pairs releases;   /* files of platforms/software/ that are a release, and which */
     const char *sections;            /* of these keys */

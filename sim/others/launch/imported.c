@@ -24,6 +24,7 @@ void imported_put(struct imported *m, const char *path, const char *format, ...)
     va_end(arguments);
     if (!conf_parse(m->arena, path, text, strlen(text), &value, m->err))
         conf_put(m->arena, m->root, path, value, (struct loc){.file = path}, m->err);
+    m->put = arena_printf(m->arena, "%s %s", m->put ? m->put : "", path);
 }
 
 void imported_remark(struct imported *m, const char *format, ...)
@@ -46,56 +47,6 @@ void imported_length(struct imported *m, const char *hint)
     launch_warn(m->launch, m->arena, m->launch->loc, "the tokens of a sample are not said; %s is taken, the most that the model "
                 "takes; give --set %s=N", sequence->text, hint);
     imported_remark(m, "sequence: not said; the most that the model takes");
-}
-
-/* What a word there is here: "LayerNorm=layernorm RMSNorm=rmsnorm". */
-static const char *translated(struct arena *arena, const char *words, const char *word)
-{
-    size_t length = strlen(word);
-
-    for (const char *at = words; at && (at = strstr(at, word)); at++)
-        if ((at == words || at[-1] == ' ') && at[length] == '=')
-            return arena_strndup(arena, at + length + 1, strcspn(at + length + 1, " "));
-    return NULL;
-}
-
-/* Arguments whose row names a key. */
-static void put_plain(struct imported *m)
-{
-    for (size_t i = 0; i < m->dialect->count; i++) {
-        const struct argument_row *row = &m->dialect->rows[i];
-        const struct launch_argument *argument = m->given[i];
-        const char *value = !argument ? NULL : argument->count ? argument->values[0].text : row->words;
-
-        if (!argument || !row->path)
-            continue;
-        if (row->kind == KIND_WORD && row->words && !(value = translated(m->arena, row->words, value))) {
-            imported_refuse(m, row->name, "'%.60s' is not simulated; expected one of (theirs=here) %s",
-                            argument->values[0].text, row->words);
-            continue;
-        }
-        if (row->kind == KIND_INT)
-            value = arena_printf(m->arena, "%ld", strtol(value, NULL, 10));
-        else if (row->kind == KIND_NUMBER)
-            value = arena_printf(m->arena, "%g", strtod(value, NULL));
-        imported_put(m, row->path, "%s", value);
-        if (node_at(m->root, row->path))
-            node_at(m->root, row->path)->loc = argument->count ? argument->values[0].loc : argument->loc;
-    }
-}
-
-static void warn_lacking(struct imported *m)
-{
-    for (size_t i = 0; i < m->dialect->count; i++) {
-        const struct argument_row *row = &m->dialect->rows[i];
-
-        if (m->given[i] && row->class == ARGUMENT_LACKS)
-            launch_warn(m->launch, m->arena, m->given[i]->loc, "%s is not simulated%s%s",
-                        imported_shown(m, row->name), row->why ? ": " : "", row->why ? row->why : "");
-        else if (m->given[i] && row->class == ARGUMENT_REFUSED &&
-                 !(row->words && m->given[i]->count && word_in(row->words, m->given[i]->values[0].text)))
-            imported_refuse(m, row->name, "%s, which is not simulated", row->why);
-    }
 }
 
 static int by_place(const void *a, const void *b)
@@ -168,12 +119,6 @@ static int refuse_warnings(const struct launch *launch, struct error *err)
     for (size_t i = 0; i < launch->warnings.count; i++)
         error_add(err, EXIT_INPUT, launch->warnings.items[i].loc, "%s", launch->warnings.items[i].text);
     return launch->warnings.count ? -1 : 0;
-}
-
-void imported_plain(struct imported *m)
-{
-    put_plain(m);
-    warn_lacking(m);
 }
 
 int imported_begin(struct imported *m, const char *dialect)

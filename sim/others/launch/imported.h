@@ -18,6 +18,7 @@ struct imported {
     size_t counts[ARGUMENT_REFUSED + 1];     /* of arguments that are given */
     const char *others;                      /* arguments of another program than the framework's, after ", " each */
     const char *software;
+    const char *put;                         /* the keys that the launch said, between spaces */
     bool shaped;                             /* the scenario has its transformer from another file */
     struct node *root;
     const char *comment;
@@ -31,7 +32,9 @@ int imported_end(struct imported *m, int rc, FILE *notes);
 /* Prints a scenario under a comment that says where it comes from, unless 'dtsim check' refuses it: then -1, and the messages
  * stand at the arguments that say the keys. */
 int imported_print(struct node *root, const char *file, const char *kind, const char *comment, FILE *out, struct error *err);
-/* Puts the values of rows that name a key, and warns of what the simulation does not have. */
+/* Puts what the rows of a part of the dialect say. */
+void imported_rows(struct imported *m, const char *part);
+/* Puts the values of arguments that name a key, and warns of what the simulation does not have. */
 void imported_plain(struct imported *m);
 /* GPUs of a node of a platform (NULL: of dgx-h100); 0: an error. */
 long imported_node_gpus(struct arena *arena, const char *platform, struct error *err);
