@@ -206,8 +206,8 @@ end
     base=(strategy.tensor=1 strategy.pipeline=4 strategy.schedule=interleaved strategy.expert=8 strategy.zero=1
         strategy.data_parallel=ddp)
     while read -r axis values; do
-        argument=$(grep -h "^  ${axis//./[.]}: .*--" "$root"/platforms/software/megatron-core{,-2025}.yaml | head -1 |
-            grep -o -e '--[a-z-]*' | paste -sd'|')
+        argument=$(grep -h "^  ${axis//./[.]}: .*--" "$root"/platforms/software/{"$software",megatron-core-2025,megatron-core}.yaml |
+            head -1 | grep -o -e '--[a-z-]*' | paste -sd'|')
         [ "$argument" ] || fail "$software: $axis has no argument"
         : >written
         for value in $values; do

@@ -19,7 +19,7 @@ static int rounds(void)
 
 
 static const struct { const char *name, *software; } frameworks[] = {
-    {"megatron", "megatron-core"}, {"torchtitan", "torchtitan-2025"},
+    {"megatron", "megatron-core-2026"}, {"torchtitan", "torchtitan-2025"},
     {"deepspeed", "deepspeed"}, {"bridge", "megatron-bridge"},
 };
 /* A key and the values that it may have; "": it is left out. With a framework: that one alone;
@@ -130,6 +130,8 @@ static struct node *import(struct arena *arena, const char *framework, const cha
     if (!launch_parse(arena, "args.txt", text, length, &launch, err))
         root = megatron_scenario(arena, &launch, &options, &comment, notes, err);
     launch_release(&launch);
+    if (root)                                                /* no launch says its release */
+        node_put(arena, node_get(root, "software"), "like", node_scalar(arena, "megatron-core-2026", false));
     return root;
 }
 

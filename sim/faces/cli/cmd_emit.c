@@ -61,9 +61,9 @@ const struct command cmd_emit = {
     .examples = "  dtsim emit megatron run.yaml > args.txt        dtsim import megatron reads it back\n"
                 "  dtsim emit torchtitan run.yaml > job.toml\n"
                 "  dtsim emit deepspeed run.yaml > ds_config.json\n",
-    .options = "  megatron            a command that Megatron-LM's checks pass (core_v0.19.0); an uneven split is "
-               "--pipeline-model-parallel-layout,\n"
-               "                      which releases since core_v0.13 have\n"
+    .options = "  megatron            a command that Megatron-LM's checks pass (core_v0.19.0): for the release that 'software:'\n"
+               "                      names (megatron-core, megatron-core-2025, megatron-core-2026), and an error where that one\n"
+               "                      lacks an argument; else a note says which releases take it\n"
                "  torchtitan          the TOML of a job; models that torchtitan does not name are left to you\n"
                "  deepspeed           DeepSpeed's JSON; the model and the number of GPUs are its program's and its "
                "launcher's\n"

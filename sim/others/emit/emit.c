@@ -8,6 +8,7 @@
 
 #include "config/conf.h"
 #include "hardware/cluster.h"
+#include "launch/dialect.h"
 #include "scenario/scenario.h"
 #include "schedule/schedule.h"
 #include "workload/workload.h"
@@ -37,6 +38,15 @@ bool emit_is(const struct emit *e, const char *path, const char *value)
 bool emit_differs(const struct emit *e, const char *path)
 {
     return e->base && strcmp(text_at(e, e->base, path), emit_text(e, path)) != 0;
+}
+
+bool emit_has(const struct emit *e, const char *argument)
+{
+    const struct argument_row *row = dialect_row(e->dialect->like ? e->dialect->like : e->dialect, argument, false);
+
+    BUG_IF(!row);
+    return !row->fork && (!row->until || row->until >= e->release.last) && (!row->until || e->release.last) &&
+           (!e->release.last || row->since <= e->release.last);
 }
 
 bool emit_recomputes(const struct emit *e, const char *module)
@@ -92,6 +102,10 @@ static const struct node *read_back(const struct framework *framework, struct em
         if (own && conf_put(e->arena, root, kept[i], own, own->loc, err))
             return NULL;
     }
+    /* a launch does not say its release, whose defaults are those of the software */
+    if (root && e->own && conf_put(e->arena, root, "software.like", node_scalar(e->arena, e->scenario->software.like, false),
+                                   e->scenario->node->loc, err))
+        return NULL;
     if (root) {
         struct arena arena = {.cache = e->arena->cache};
 
@@ -107,25 +121,11 @@ static const char *shown(const struct emit *e, const struct node *value)
 }
 
 /* A key that both do not say alike: an error where the scenario decides it, else a line of the notes. */
-static bool is_error(const struct emit *e, const char *part, const char *key, const struct node *ours, bool own)
+static bool is_error(const struct emit *e, const char *part, const char *key, const struct node *ours)
 {
     bool said = node_get(node_at(e->scenario->node, part), key) != NULL;
 
-    return strcmp(part, "software") ? said || !ours || !ours->loc.file : own && said;
-}
-
-/* Whether the scenario names this framework's software. */
-static bool is_own(const struct framework *framework, const struct scenario *scenario)
-{
-    const char *like = scenario->software.like ? scenario->software.like : "none";
-
-    for (const char *at = framework->software; *at; at += strcspn(at, " "), at += strspn(at, " ")) {
-        size_t length = strcspn(at, " ");
-
-        if (strlen(like) == length && !strncmp(like, at, length) && !scenario->software.assumed)
-            return true;
-    }
-    return false;
+    return strcmp(part, "software") ? said || !ours || !ours->loc.file : e->own && said;
 }
 
 /* The keys of a part that both do not say alike. Keys that are there alone because of another one (a schedule's own)
@@ -136,7 +136,6 @@ static void compare(const struct framework *framework, struct emit *e, const cha
     const struct node *wanted = node_at(e->tree, part), *theirs = node_at(got, part);
     const char *list = "";
     size_t count = wanted ? wanted->count : 0;
-    bool own = is_own(framework, e->scenario);
 
     for (size_t i = 0; i < count + (theirs ? theirs->count : 0); i++) {
         const char *key = i < count ? wanted->keys[i] : theirs->keys[i - count];
@@ -146,7 +145,7 @@ static void compare(const struct framework *framework, struct emit *e, const cha
         if ((ours && other && node_equal(ours, other)) || !strcmp(key, "like") || (i >= count && ours) ||
             (e->scenario->parallelism.context == 1 && !strcmp(key, "context_attention")))
             continue;
-        if (!is_error(e, part, key, ours, own))
+        if (!is_error(e, part, key, ours))
             list = arena_printf(e->arena, "%s%s%s %s (the scenario: %s)", list, *list ? ", " : "", key, shown(e, other),
                                 shown(e, ours));
         else if (follow == following)
@@ -231,7 +230,12 @@ int emit_checked(const struct framework *framework, const struct scenario *scena
     size_t length;
     char *text;
 
-    if (refuse(framework, scenario, tree, err) || auto_split(framework, &arena, scenario, tree, err) ||
+    e.dialect = dialect_load(&arena, framework->dialect, err);
+    e.own = e.dialect && scenario->software.like && !scenario->software.assumed &&
+            dialect_is_release(e.dialect, scenario->software.like);
+    if (e.own)
+        e.release = dialect_releases(e.dialect, scenario->software.like);
+    if (!e.dialect || refuse(framework, scenario, tree, err) || auto_split(framework, &arena, scenario, tree, err) ||
         (framework->fit && framework->fit(&e, tree, err))) {
         arena_release(&arena);
         return -1;

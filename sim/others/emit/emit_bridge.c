@@ -2,7 +2,6 @@
  * written, and each becomes its key. */
 #include "emit/emit_megatron.h"
 
-#include "jobs/bridge_table.h"
 #include "jobs/jobs.h"
 
 #include <stdlib.h>
@@ -84,12 +83,12 @@ static bool has(const struct launch *launch, const char *name)
     return false;
 }
 
-static void put_argument(struct keys *keys, const struct launch_argument *argument)
+static void put_argument(struct keys *keys, const struct dialect *dialect, const struct launch_argument *argument)
 {
     static const char other[] = "swiglu group-query-attention grad-reduce-in-bf16 accumulate-allreduce-grads-in-fp32 "
                                 "ckpt-format no-bias-gelu-fusion";
     bool inverse;
-    const char *key = bridge_key(keys->arena, argument->name, &inverse), *value;
+    const char *key = dialect_key(keys->arena, dialect, argument->name, &inverse), *value;
 
     if (!strcmp(argument->name, "vocab-size"))
         key = "model.vocab_size";
@@ -125,7 +124,7 @@ static void put_all(struct keys *keys, const struct launch *launch, const struct
 
     for (size_t i = 0; i < launch->arguments.count; i++)
         if (strcmp(launch->arguments.items[i].name, "max-position-embeddings") || !has(launch, "position-embedding-type"))
-            put_argument(keys, &launch->arguments.items[i]);
+            put_argument(keys, e->dialect, &launch->arguments.items[i]);
     put_beside(keys, launch, e);
     put(keys, "model.bias_activation_fusion", fused ? "true" : "false");    /* as core_transformer_config_from_args has it */
     for (size_t i = 0; i < COUNT(opposite); i++)
@@ -193,7 +192,7 @@ static struct node *read_keys(struct emit *e, const char *text, size_t length, c
 
 int emit_bridge(const struct scenario *scenario, FILE *out, FILE *notes, struct error *err)
 {
-    static const struct framework framework = {"Megatron Bridge", "megatron-bridge nemo", write_keys, read_keys, true,
+    static const struct framework framework = {"Megatron Bridge", "bridge", write_keys, read_keys, true,
                                                emit_megatron_fit};
 
     return emit_checked(&framework, scenario, out, notes, err);

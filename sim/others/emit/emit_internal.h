@@ -10,13 +10,17 @@ struct emit {
     const struct scenario *scenario;
     const struct node *tree;         /* the scenario with every default */
     const struct node *base;         /* what the first draft says, with every default; NULL: this is the first draft */
+    const struct dialect *dialect;   /* of the framework */
+    bool own;                        /* the scenario names software that is one of the framework's releases, */
+    struct releases release;         /* core_v0.N; 0: not known, and what the newest one takes is written */
+    struct node *said;               /* arguments that the draft has from rows, and their values */
     const char *remark;              /* what a reader should know of what is written; NULL: nothing */
     FILE *out;                       /* of the draft */
 };
 /* How a framework is written and read back. */
 struct framework {
     const char *title;               /* "Megatron-LM" */
-    const char *software;            /* beginnings of names of platforms/software/ that are this one, between spaces */
+    const char *dialect;             /* its file of platforms/dialects/ */
     void (*write)(struct emit *e);
     /* The scenario of a draft; the options say the GPUs. */
     struct node *(*read)(struct emit *e, const char *text, size_t length, const struct import_options *options,
@@ -35,6 +39,8 @@ long emit_number(const struct emit *e, const char *path);
 bool emit_is(const struct emit *e, const char *path, const char *value);
 /* Whether the first draft says something else there. false: this is the first draft. */
 bool emit_differs(const struct emit *e, const char *path);
+/* Whether the release has an argument of Megatron-LM's. */
+bool emit_has(const struct emit *e, const char *argument);
 /* Whether memory.recompute.modules has a word: experts is another one than the end of shared-experts. */
 bool emit_recomputes(const struct emit *e, const char *module);
 /* GPUs that share a replica's bytes of gradients: bytes of one gradient as it is sent. */

@@ -2,14 +2,14 @@
  * reads is written here. */
 #include "emit/emit_megatron.h"
 
-#include "megatron/megatron_table.h"
-
 #include <stdarg.h>
 #include <stdlib.h>
 
 #include "base/base.h"
 #include "config/conf.h"
 #include "hardware/cluster.h"
+#include "launch/dialect.h"
+#include "launch/dialect_rows.h"
 #include "scenario/scenario.h"
 
 /* One argument: "--name value", or without the value. */
@@ -24,19 +24,6 @@ static void say(struct emit *e, const char *format, ...)
     va_end(arguments);
 }
 
-/* What Megatron-LM calls a value: "LayerNorm=layernorm RMSNorm=rmsnorm" turned round; NULL: it has no name for it. */
-static const char *turned(struct arena *arena, const char *words, const char *value)
-{
-    for (const char *at = words, *equals; at && *at && (equals = strchr(at, '=')); at += strspn(at, " ")) {
-        size_t length = strcspn(equals + 1, " ");
-
-        if (strlen(value) == length && !strncmp(equals + 1, value, length))
-            return arena_strndup(arena, at, (size_t)(equals - at));
-        at = equals + 1 + length;
-    }
-    return NULL;
-}
-
 /* A value as one word of a shell's. */
 static const char *word(const struct emit *e, const char *text)
 {
@@ -49,68 +36,80 @@ static const char *word(const struct emit *e, const char *text)
     return arena_printf(e->arena, "'%s%s'", made, text);
 }
 
-/* Arguments of releases that megatron-core is not. */
-static bool is_older(const char *name)
+/* A row that says what a launch without it means anyhow is left out. Where the release lacks an argument of a row, others may
+ * say the same; where none does, the row is written, and settle_release refuses the argument by its name. */
+static bool is_wanted(void *context, const struct dialect_row *row)
 {
-    static const char *const older[] = {"no-async-tensor-model-parallel-allreduce", "embed-layernorm",
-                                        "torch-fsdp2-no-reshard-after-forward"};
+    const struct emit *e = context;
+    bool differs = !row->needed;
 
-    for (size_t i = 0; i < COUNT(older); i++)
-        if (!strcmp(name, older[i]))
-            return true;
-    return false;
+    for (size_t i = 0; i < row->say.count; i++) {
+        const struct dialect_term *term = &row->say.terms[i];
+        bool has = emit_has(e, term->key) || (term->count && !strcmp(term->items[0].text, "false"));
+
+        if (!has && !e->release.last)
+            return false;
+        differs &= has;
+    }
+    for (size_t i = 0; i < row->is.count; i++)
+        differs |= emit_differs(e, row->is.terms[i].key);
+    return row->is.count && differs;
 }
 
-static void say_plain(struct emit *e)
+static const char *at_path(void *context, const char *path)
 {
-    const struct argument_row *row;
+    const char *text = emit_text(context, path);
 
-    for (size_t i = 0; (row = megatron_row_at(i)); i++) {
-        const char *value = row->path ? emit_text(e, row->path) : "", *theirs;
+    return *text ? text : NULL;
+}
 
-        if (!*value || is_older(row->name))
-            continue;
-        if (row->kind == KIND_FLAG) {
-            if (emit_differs(e, row->path) && !strcmp(value, row->words))
-                say(e, "%s", row->name);
-        } else if (row->kind == KIND_WORD) {
-            theirs = turned(e->arena, row->words, value);
-            if (theirs && (!row->fallback || strcmp(theirs, row->fallback)))
-                say(e, "%s %s", row->name, word(e, theirs));
-        } else if (strtod(value, NULL) != strtod(row->fallback ? row->fallback : "0", NULL)) {
-            say(e, "%s %s", row->name, value);
-        }
-    }
+/* What the command says already of an argument. */
+static const char *said(void *context, const char *name)
+{
+    const struct emit *e = context;
+
+    return e->said ? node_get(e->said, name) ? node_get(e->said, name)->text : NULL : NULL;
+}
+
+/* A list with blanks for commas. */
+static const char *words(struct arena *arena, const char *list)
+{
+    char *text = arena_strdup(arena, list);
+
+    for (char *c = text; *c; c++)
+        *c = *c == ',' ? ' ' : *c;
+    return text;
+}
+
+static void say_row(void *context, const struct dialect_row *row, const char *name, const char *value)
+{
+    struct emit *e = context;
+    const struct dialect *dialect = e->dialect->like ? e->dialect->like : e->dialect;
+    const struct argument_row *argument = dialect_row(dialect, name, false);
+    bool number = argument->kind == KIND_INT || argument->kind == KIND_NUMBER;
+    const char *usual = argument->fallback ? argument->fallback : number ? "0" : "";
+
+    (void)row;
+    node_put(e->arena, e->said, name, node_scalar(e->arena, value, true));
+    if (!strcmp(value, "true"))
+        say(e, "%s", name);
+    else if (argument->kind == KIND_LIST && !argument->joined)
+        say(e, "%s %s", name, words(e->arena, value));
+    else if (argument->kind != KIND_FLAG && (argument->told || (number ? strtod(value, NULL) != strtod(usual, NULL) :
+                                                                strcmp(value, usual) != 0)))
+        say(e, "%s %s", name, word(e, value));
+}
+
+/* Writes what the rows of a part of the dialect say. */
+static void say_rows(struct emit *e, const char *part)
+{
+    const struct dialect *dialect = e->dialect->like ? e->dialect->like : e->dialect;
+    const struct dialect_ways ways = {true, is_wanted, at_path, said, say_row, at_path, e};
+
+    dialect_rows_apply(e->arena, &dialect->pairs, part, &ways);
 }
 
 #define SHAPE "model.transformer."
-
-static void say_attention(struct emit *e)
-{
-    long heads = emit_number(e, SHAPE "heads"), size = emit_number(e, SHAPE "head_size");
-
-    if (emit_number(e, SHAPE "kv_rank")) {
-        say(e, "multi-latent-attention");
-        say(e, "kv-lora-rank %ld", emit_number(e, SHAPE "kv_rank"));
-        if (emit_number(e, SHAPE "q_rank"))
-            say(e, "q-lora-rank %ld", emit_number(e, SHAPE "q_rank"));
-        say(e, "qk-head-dim %ld", size);
-        say(e, "qk-pos-emb-head-dim %ld", emit_number(e, SHAPE "rope_head_size"));
-        say(e, "v-head-dim %ld", emit_number(e, SHAPE "value_head_size"));
-    } else {
-        if (emit_number(e, SHAPE "kv_heads") && emit_number(e, SHAPE "kv_heads") != heads)
-            say(e, "group-query-attention \\\n    --num-query-groups %ld", emit_number(e, SHAPE "kv_heads"));
-        if (size * heads != emit_number(e, SHAPE "hidden"))
-            say(e, "kv-channels %ld", size);
-        if (emit_is(e, SHAPE "qk_norm", "head"))
-            say(e, "qk-layernorm");
-    }
-    if (emit_number(e, SHAPE "window")) {
-        say(e, "window-size %ld,0", emit_number(e, SHAPE "window") - 1);
-        if (emit_number(e, SHAPE "full_every"))
-            say(e, "window-attn-skip-freq %ld", emit_number(e, SHAPE "full_every"));
-    }
-}
 
 static void say_model(struct emit *e)
 {
@@ -121,69 +120,22 @@ static void say_model(struct emit *e)
     /* validate_args asks for it whatever the positions are, and for no less than the length of a sample */
     say(e, "max-position-embeddings %ld", positions ? positions : emit_number(e, SHAPE "sequence"));
     say(e, "vocab-size %ld", emit_number(e, SHAPE "vocabulary"));
-    if (emit_number(e, SHAPE "ffn"))
-        say(e, "ffn-hidden-size %ld", emit_number(e, SHAPE "ffn"));
-    if (emit_is(e, SHAPE "mlp", "swiglu"))
-        say(e, "swiglu");
-    if (emit_is(e, SHAPE "mlp", "squared-relu"))
-        say(e, "squared-relu");
-    /* core_transformer_config_from_args: the fused kernel has no squared ReLU; without biases it is off in any case */
-    if (emit_is(e, SHAPE "mlp", "squared-relu") && emit_is(e, SHAPE "bias", "true"))
-        say(e, "no-bias-gelu-fusion");
-    if (emit_number(e, SHAPE "mtp"))
-        say(e, "mtp-num-layers %ld", emit_number(e, SHAPE "mtp"));
-    if (emit_is(e, SHAPE "bias", "false") && emit_is(e, SHAPE "qkv_bias", "true"))
-        say(e, "add-qkv-bias");
-    say_attention(e);
-}
-
-static void say_dispatcher(struct emit *e)
-{
-    bool once = emit_is(e, "software.dispatch", "once");
-
-    say(e, "moe-token-dispatcher-type %s", once ? "flex" : emit_is(e, "strategy.dispatcher", "allgather") ? "allgather" :
-        "alltoall");
-    if (once)
-        say(e, "moe-flex-dispatcher-backend %s", emit_text(e, "strategy.dispatcher"));
-    if (emit_is(e, "strategy.overlap_dispatch", "micro-batches"))
-        say(e, "overlap-moe-expert-parallel-comm");
-    if (emit_is(e, "strategy.overlap_dispatch", "shared-experts"))
-        say(e, "moe-shared-expert-overlap");
+    say_rows(e, "mlp");
+    say_rows(e, "attention");
 }
 
 static void say_experts(struct emit *e)
 {
     long dense = emit_number(e, SHAPE "dense_layers"), layers = emit_number(e, SHAPE "layers");
-    long shared = emit_number(e, SHAPE "shared_experts"), width = emit_number(e, SHAPE "expert_ffn");
 
     if (!emit_number(e, SHAPE "experts"))
         return;
-    say(e, "num-experts %ld", emit_number(e, SHAPE "experts"));
-    say(e, "moe-router-topk %ld", emit_number(e, SHAPE "experts_per_token"));
-    if (emit_number(e, SHAPE "experts_per_token") == 1)    /* the softmax of one score has no gradient */
-        say(e, "moe-router-pre-softmax");
-    say(e, "moe-ffn-hidden-size %ld", width);
+    say_rows(e, "experts");
     if (dense)
         say(e, "moe-layer-freq %s", word(e, arena_printf(e->arena, "([0]*%ld+[1]*%ld)", dense, layers - dense)));
     else if (emit_number(e, SHAPE "moe_every") > 1)
         say(e, "moe-layer-freq %ld", emit_number(e, SHAPE "moe_every"));
-    if (shared)
-        say(e, "moe-shared-expert-intermediate-size %ld", shared * width);
-    if (emit_differs(e, SHAPE "expert_skew") && emit_is(e, SHAPE "expert_skew", "0"))
-        say(e, "moe-router-force-load-balancing");
-    if (emit_is(e, "software.fused_experts", "false"))
-        say(e, "moe-grouped-gemm");
-    if (emit_is(e, "software.router", "fused"))
-        say(e, "moe-router-fusion");
-    if (emit_is(e, "software.routed_rows", "copies"))
-        say(e, "moe-permute-fusion");
-    if (emit_number(e, "strategy.expert") > 1)
-        say_dispatcher(e);
-    if (emit_number(e, "strategy.expert_tensor"))
-        say(e, "expert-tensor-parallel-size %ld", emit_number(e, "strategy.expert_tensor"));
-    if (strtod(emit_text(e, "strategy.capacity_factor"), NULL) > 0)
-        say(e, "moe-expert-capacity-factor %s \\\n    --moe-pad-expert-input-to-capacity",
-            emit_text(e, "strategy.capacity_factor"));
+    say_rows(e, "routing");
 }
 
 /* Whether it is told which stage has which blocks, and so how many virtual stages there are. */
@@ -211,20 +163,6 @@ static void say_layout(struct emit *e)
     say(e, "pipeline-model-parallel-layout %s", word(e, text));
 }
 
-static void say_context(struct emit *e)
-{
-    long context = emit_number(e, "strategy.context"), heads = emit_number(e, "strategy.ulysses");
-
-    if (context <= 1)
-        return;
-    if (emit_is(e, "strategy.context_attention", "all-gather"))
-        say(e, "cp-comm-type allgather");
-    if (emit_is(e, "strategy.context_attention", "all-to-all"))
-        say(e, "cp-comm-type a2a");
-    if (emit_is(e, "strategy.context_attention", "hybrid"))
-        say(e, "cp-comm-type a2a+p2p \\\n    --hierarchical-context-parallel-sizes %ld %ld", heads, context / heads);
-}
-
 static void say_strategy(struct emit *e)
 {
     static const char *const shards[] = {"no_shard", "optim", "optim_grads", "optim_grads_params"};
@@ -233,13 +171,16 @@ static void say_strategy(struct emit *e)
 
     if (emit_is(e, "strategy.sequence_parallel", "true"))
         say(e, "sequence-parallel");
-    if (chunks > 1 && !has_layout(e))
+    if (chunks > 1 && !has_layout(e) && emit_has(e, "num-virtual-stages-per-pipeline-rank"))
         say(e, "num-virtual-stages-per-pipeline-rank %ld", chunks);
+    else if (chunks > 1 && !has_layout(e))
+        say(e, "num-layers-per-virtual-pipeline-stage %ld",
+            emit_number(e, SHAPE "layers") / (chunks * emit_number(e, "strategy.pipeline")));
     if (emit_number(e, "strategy.micro_batch_group") && emit_differs(e, "strategy.micro_batch_group"))
         say(e, "microbatch-group-size-per-virtual-pipeline-stage %ld", emit_number(e, "strategy.micro_batch_group"));
     if (has_layout(e))
         say_layout(e);
-    say_context(e);
+    say_rows(e, "context");
     if (zero == 1 && !emit_is(e, "memory.optimizer", "muon"))
         say(e, "use-distributed-optimizer");
     if (zero > 1 && zero < 4)
@@ -360,7 +301,8 @@ void emit_megatron_write(struct emit *e)
         fputs("CUDA_DEVICE_MAX_CONNECTIONS=1 ", e->out);
     fprintf(e->out, "torchrun --nnodes %d --nproc_per_node %d %s", nodes, gpus / nodes,
             emit_is(e, SHAPE "causal", "false") ? "pretrain_bert.py" : "pretrain_gpt.py");
-    say_plain(e);
+    e->said = node_mapping(e->arena);
+    say_rows(e, "plain");
     say_model(e);
     say_experts(e);
     say_strategy(e);

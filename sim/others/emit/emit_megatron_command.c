@@ -8,58 +8,85 @@
 
 #include "base/base.h"
 #include "base/text.h"
+#include "config/conf.h"
 #include "launch/launch.h"
 #include "scenario/scenario.h"
 
-/* The first core_v0.N whose training/arguments.py has an argument, where core_r0.8 lacks it. Tags of NVIDIA/Megatron-LM
- * from core_r0.8.0 to core_v0.19.0. */
-static const struct { const char *argument; int release; } firsts[] = {
-    {"cp-comm-type", 10}, {"expert-tensor-parallel-size", 10}, {"hierarchical-context-parallel-sizes", 10},
-    {"multi-latent-attention", 10}, {"microbatch-group-size-per-virtual-pipeline-stage", 10}, {"moe-ffn-hidden-size", 10},
-    {"moe-layer-freq", 10}, {"moe-shared-expert-intermediate-size", 10}, {"moe-shared-expert-overlap", 10},
-    {"num-distributed-optimizer-instances", 10}, {"attention-backend", 11}, {"moe-permute-fusion", 11},
-    {"num-virtual-stages-per-pipeline-rank", 11}, {"use-precision-aware-optimizer", 11}, {"fp8-recipe", 12},
-    {"grad-reduce-in-bf16", 12}, {"mtp-num-layers", 12}, {"optimizer-cpu-offload", 12}, {"recompute-modules", 12},
-    {"moe-router-force-load-balancing", 13}, {"pipeline-model-parallel-layout", 13}, {"moe-router-fusion", 14},
-    {"overlap-moe-expert-parallel-comm", 14}, {"use-megatron-fsdp", 14}, {"fp4-format", 15}, {"window-size", 15},
-    {"moe-flex-dispatcher-backend", 16}, {"optimizer muon", 16}, {"optimizer dist_muon", 16},
-    {"use-transformer-engine-op-fuser", 18}, {"flash-attention-version", 19},
-};
-/* The releases that files of platforms/software/ say; other software has none of Megatron-LM's. */
-static const struct { const char *software; int release; } known[] = {
-    {"megatron-core", 8}, {"megatron-core-2025", 13}, {"megatron-core-2026", 16},
-};
+/* The releases that take a command, from `since` to `until` (0: the newest), and the arguments that say so. */
+struct span { int since, until; const char *first, *last; };
 
-static bool has(const char *command, const char *argument)
+static void narrow(struct span *span, const struct argument_row *row, int since)
 {
-    size_t length = strlen(argument);
-
-    for (const char *at = command; (at = strstr(at, " --")); at += 3)
-        if (!strncmp(at + 3, argument, length) && strchr(" \n", at[3 + length]))
-            return true;
-    return false;
+    if (since > span->since) {
+        span->since = since;
+        span->first = row->name;
+    }
+    if (row->until && (!span->until || row->until < span->until)) {
+        span->until = row->until;
+        span->last = row->name;
+    }
 }
 
-/* Says which release a command needs, where the scenario's software is an older one, or another. */
-static void say_release(const struct scenario *scenario, const char *command, FILE *notes)
+/* Software of which a release has what came with that one. */
+static const char *newer_software(const struct dialect *dialect, int since)
 {
-    const char *software = scenario->software.like ? scenario->software.like : "", *why = "";
-    int release = 0;
-    char text[256];
+    for (size_t i = 0; i < dialect->releases.count; i++)
+        if (dialect_releases(dialect, dialect->releases.items[i].from).last >= since)
+            return dialect->releases.items[i].from;
+    return "another one";
+}
 
-    for (size_t i = 0; i < COUNT(firsts); i++)
-        if (firsts[i].release > release && has(command, firsts[i].argument)) {
-            release = firsts[i].release;
-            why = firsts[i].argument;
-        }
-    for (size_t i = 0; i < COUNT(known); i++)
-        if (!strcmp(software, known[i].software) && known[i].release >= release)
-            return;
-    if (!release)
-        return;
-    snprintf(text, sizeof text, "note: --%s is of core_v0.%d; older releases of Megatron-LM do not take this command", why,
-             release);
-    text_wrap(text, 0, 2, text_width(notes, 100), notes);
+/* Refuses what all releases lack that the scenario means, and finds those that lack nothing. release 0: it means none of
+ * its own. 0 or -1. */
+static int check_release(const struct launch *launch, const struct dialect *dialect, const struct scenario *scenario,
+                         struct releases release, struct span *span, struct error *err)
+{
+    struct loc place = node_loc(scenario->node, "software");
+    int rc = 0;
+
+    for (size_t i = 0; i < launch->arguments.count; i++) {
+        const struct launch_argument *argument = &launch->arguments.items[i];
+        const struct argument_row *row = dialect_row(dialect, argument->name, false);
+        const char *value = argument->count ? argument->values[0].text : "";
+        int since = dialect_since(row, value);
+
+        narrow(span, row, since);
+        if (release.last && since > release.last)
+            rc = error_add(err, EXIT_INFEASIBLE, place, "software %s is core_v0.%d, which lacks --%s%s%s; releases since core_v0.%d "
+                           "have it, such as software %s", scenario->software.like, release.last, row->name,
+                           since > row->since ? " " : "", since > row->since ? value : "", since, newer_software(dialect, since));
+        else if (row->until && row->until < release.first)
+            rc = error_add(err, EXIT_INFEASIBLE, place, "software %s is core_v0.%d, which lacks --%s; releases until core_v0.%d had "
+                           "it", scenario->software.like, release.first, row->name, row->until);
+    }
+    if (!rc && span->until && span->until < span->since)
+        return error_add(err, EXIT_INFEASIBLE, place, "no release of Megatron-LM has both --%s, until core_v0.%d, and --%s, since "
+                         "core_v0.%d", span->last, span->until, span->first, span->since);
+    return rc;
+}
+
+/* An emitted command is for the release that the scenario's software is; a note says where some, or later ones, do not take it. 0 or
+ * -1. */
+static int settle_release(const struct scenario *scenario, const char *command, size_t length, FILE *notes, struct error *err)
+{
+    struct arena arena = {.cache = scenario->arena.cache};
+    const struct dialect *dialect = dialect_load(&arena, "megatron", err);
+    const char *software = scenario->software.like && !scenario->software.assumed ? scenario->software.like : "";
+    struct releases release = dialect ? dialect_releases(dialect, software) : (struct releases){0};
+    struct span span = {0};
+    struct launch launch = {0};
+    int rc = !dialect || launch_parse(&arena, "the arguments", command, length, &launch, err) ? -1 :
+             check_release(&launch, dialect, scenario, release, &span, err);
+
+    if (!rc && span.since > release.first)
+        text_wrap(arena_printf(&arena, "note: --%s is of core_v0.%d; older releases of Megatron-LM do not take this command",
+                               span.first, span.since), 0, 2, text_width(notes, 100), notes);
+    if (!rc && span.until && (!release.last || span.until < release.last))
+        text_wrap(arena_printf(&arena, "note: core_v0.%d is the last release with --%s; later ones do not take this command",
+                               span.until, span.last), 0, 2, text_width(notes, 100), notes);
+    launch_release(&launch);
+    arena_release(&arena);
+    return rc;
 }
 
 struct node *emit_megatron_read(struct emit *e, const char *text, size_t length, const struct import_options *options,
@@ -77,7 +104,7 @@ struct node *emit_megatron_read(struct emit *e, const char *text, size_t length,
 
 int emit_megatron(const struct scenario *scenario, FILE *out, FILE *notes, struct error *err)
 {
-    static const struct framework framework = {"Megatron-LM", "megatron-core", emit_megatron_write, emit_megatron_read, true,
+    static const struct framework framework = {"Megatron-LM", "megatron", emit_megatron_write, emit_megatron_read, true,
                                                emit_megatron_fit};
 
     char *command = NULL;
@@ -88,10 +115,9 @@ int emit_megatron(const struct scenario *scenario, FILE *out, FILE *notes, struc
     BUG_IF(!text);
     rc = emit_checked(&framework, scenario, text, notes, err);
     fclose(text);
-    if (!rc) {
+    rc = rc || settle_release(scenario, command, length, notes, err) ? -1 : 0;
+    if (!rc)
         fwrite(command, 1, length, out);
-        say_release(scenario, command, notes);
-    }
     free(command);
     return rc;
 }

@@ -189,7 +189,7 @@ static int forget_even_split(struct emit *e, struct node *tree, struct error *er
 
 int emit_torchtitan(const struct scenario *scenario, FILE *out, FILE *notes, struct error *err)
 {
-    static const struct framework framework = {"torchtitan", "torchtitan torchtitan-2025", write_job, read_job, false,
+    static const struct framework framework = {"torchtitan", "torchtitan", write_job, read_job, false,
                                                forget_even_split};
 
     return emit_checked(&framework, scenario, out, notes, err);

@@ -1,10 +1,9 @@
 /* bridge: the scenario of a configuration of Megatron Bridge, as a person writes it or as ConfigContainer.to_yaml prints
- * it. Its keys find Megatron-LM's rows (bridge_table.h); several keys that say one argument together are read here. */
+ * it. Its keys find Megatron-LM's rows (platforms/dialects/bridge.yaml); several keys that say one argument together are read here. */
 #include "jobs/bridge_internal.h"
 
 #include "files/data.h"
 #include "huggingface/hf_config.h"
-#include "jobs/bridge_table.h"
 #include "megatron/megatron.h"
 
 #include <stdlib.h>
@@ -137,7 +136,7 @@ static void drop_defaults(struct imported *m)
     size_t kept = 0;
 
     for (size_t i = 0; i < arguments->count; i++) {
-        const char *value = bridge_default(arguments->items[i].name);
+        const char *value = dialect_printed(m->dialect, arguments->items[i].name);
 
         if (!value || arguments->items[i].count != 1 || strcmp(arguments->items[i].values[0].text, value))
             arguments->items[kept++] = arguments->items[i];

@@ -1,6 +1,5 @@
 /* bridge_files: the files of Megatron Bridge, and the files of NeMo 2, which have the same keys in other sections. */
 #include "jobs/bridge_internal.h"
-#include "jobs/bridge_table.h"
 
 #include <strings.h>
 
@@ -224,7 +223,7 @@ static struct node *read(struct arena *arena, const struct job_text *job, bool n
                          struct error *err)
 {
     struct launch launch = {.file = job->file};
-    struct imported m = {.arena = arena, .launch = &launch, .options = job->options, .table = &bridge_keys, .err = err};
+    struct imported m = {.arena = arena, .launch = &launch, .options = job->options, .err = err};
     const struct node *adapters = NULL;
     struct node *root;
     const char *class = NULL;
@@ -245,8 +244,7 @@ static struct node *read(struct arena *arena, const struct job_text *job, bool n
         root = bridge_plain(arena, nemo ? from_nemo(arena, root) : root);
     }
     if (!rc) {
-        imported_begin(&m);
-        rc = job_arguments(arena, root, &launch, err) ? -1 :
+        rc = imported_begin(&m, "bridge") || job_arguments(arena, root, &launch, err) ? -1 :
              bridge_build(&m, class, nemo ? "nemo" : "megatron-bridge", printed);
         if (!rc && adapters)
             put_adapters(&m, adapters);

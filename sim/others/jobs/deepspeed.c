@@ -73,7 +73,7 @@ static const char *of_model(const struct imported *m, const char *name)
         {ZERO "stage3_param_persistence_threshold", 0, 10},
     };
     const struct node *node = node_at(m->root, "model.transformer.hidden");
-    const struct argument_row *row = m->table->find(name, true);
+    const struct argument_row *row = dialect_row(m->dialect, name, true);
     double hidden = node && node->text ? strtod(node->text, NULL) : 0;
 
     for (size_t i = 0; hidden > 0 && row && i < COUNT(keys); i++)
@@ -91,7 +91,7 @@ static int drop_auto(struct imported *m)
 
     for (size_t i = 0; i < arguments->count; i++) {
         struct launch_argument *argument = &arguments->items[i];
-        const struct argument_row *row = m->table->find(argument->name, true);
+        const struct argument_row *row = dialect_row(m->dialect, argument->name, true);
         bool automatic = argument->count == 1 && !strcmp(argument->values[0].text, "auto");
 
         if (automatic && of_model(m, argument->name)) {
@@ -332,11 +332,10 @@ struct node *deepspeed_of(struct arena *arena, const struct node *tree, const st
                           FILE *notes, struct error *err)
 {
     struct launch launch = {.file = job->file};
-    struct imported m = {.arena = arena, .launch = &launch, .options = job->options, .table = &deepspeed_keys, .err = err};
+    struct imported m = {.arena = arena, .launch = &launch, .options = job->options, .err = err};
     int rc;
 
-    imported_begin(&m);
-    rc = job_arguments(arena, tree, &launch, err) ? -1 : build(&m, job->model);
+    rc = imported_begin(&m, "deepspeed") || job_arguments(arena, tree, &launch, err) ? -1 : build(&m, job->model);
     rc = imported_end(&m, rc, notes);
     *comment = m.comment;
     launch_release(&launch);

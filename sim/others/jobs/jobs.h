@@ -6,8 +6,6 @@
 
 #include "launch/imported.h"
 
-extern const struct argument_table deepspeed_keys, torchtitan_keys;
-
 /* Prints the scenario to `out` as YAML, and what is left out, doubted or taken by default to `notes`. The path "-" is
  * standard input. */
 int deepspeed_import(struct arena *arena, const char *path, const struct import_options *options, FILE *out,

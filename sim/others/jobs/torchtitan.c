@@ -387,13 +387,12 @@ struct node *torchtitan_scenario(struct arena *arena, const struct job_text *job
                                 struct error *err)
 {
     struct launch launch = {.file = job->file};
-    struct imported m = {.arena = arena, .launch = &launch, .options = job->options, .table = &torchtitan_keys, .err = err};
+    struct imported m = {.arena = arena, .launch = &launch, .options = job->options, .err = err};
     struct node *root;
     int rc = toml_parse(arena, job->file, job->text, job->length, &root, err);
 
     if (!rc) {
-        imported_begin(&m);
-        rc = job_arguments(arena, root, &launch, err) ? -1 : build(&m, job->model);
+        rc = imported_begin(&m, "torchtitan") || job_arguments(arena, root, &launch, err) ? -1 : build(&m, job->model);
         rc = imported_end(&m, rc, notes);
     }
     *comment = m.comment;

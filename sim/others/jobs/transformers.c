@@ -179,13 +179,13 @@ static struct node *scenario_of(struct arena *arena, const struct job_text *job,
                                 struct error *err)
 {
     struct launch launch = {.file = job->file};
-    struct imported m = {.arena = arena, .launch = &launch, .options = job->options, .table = &transformers_keys, .err = err};
+    struct imported m = {.arena = arena, .launch = &launch, .options = job->options, .err = err};
     struct node *root, *keys = NULL, *made = NULL;
     int rc = conf_parse(arena, job->file, job->text, job->length, &root, err);
 
     if (!rc) {
-        imported_begin(&m);
-        if (root->kind == NODE_MAPPING && job->options->arguments && job->options->arguments[0])
+        rc = imported_begin(&m, "transformers");
+        if (!rc && root->kind == NODE_MAPPING && job->options->arguments && job->options->arguments[0])
             rc = accelerate_read(arena, job->options->arguments[0], root, &launch, err);
         keys = rc || root->kind != NODE_MAPPING ? NULL : node_get(root, "deepspeed");
         if (keys && keys->kind == NODE_MAPPING)              /* keys of its own */

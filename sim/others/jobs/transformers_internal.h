@@ -3,10 +3,8 @@
 #define DTSIM_TRANSFORMERS_INTERNAL_H
 
 #include "config/conf.h"
-#include "launch/argument.h"
 #include "launch/launch.h"
 
-extern const struct argument_table transformers_keys;
 /* Puts what Accelerate's file says into the tree of TrainingArguments, where they do not say it, and the processes into the
  * launch. */
 int accelerate_read(struct arena *arena, const char *path, struct node *root, struct launch *launch, struct error *err);

@@ -24,6 +24,7 @@ void imported_put(struct imported *m, const char *path, const char *format, ...)
     va_end(arguments);
     if (!conf_parse(m->arena, path, text, strlen(text), &value, m->err))
         conf_put(m->arena, m->root, path, value, (struct loc){.file = path}, m->err);
+    m->put = arena_printf(m->arena, "%s %s", m->put ? m->put : "", path);
 }
 
 void imported_remark(struct imported *m, const char *format, ...)
@@ -46,56 +47,6 @@ void imported_length(struct imported *m, const char *hint)
     launch_warn(m->launch, m->arena, m->launch->loc, "the tokens of a sample are not said; %s is taken, the most that the model "
                 "takes; give --set %s=N", sequence->text, hint);
     imported_remark(m, "sequence: not said; the most that the model takes");
-}
-
-/* What a word there is here: "LayerNorm=layernorm RMSNorm=rmsnorm". */
-static const char *translated(struct arena *arena, const char *words, const char *word)
-{
-    size_t length = strlen(word);
-
-    for (const char *at = words; at && (at = strstr(at, word)); at++)
-        if ((at == words || at[-1] == ' ') && at[length] == '=')
-            return arena_strndup(arena, at + length + 1, strcspn(at + length + 1, " "));
-    return NULL;
-}
-
-/* Arguments whose row names a key. */
-static void put_plain(struct imported *m)
-{
-    const struct argument_row *row;
-
-    for (size_t i = 0; (row = m->table->at(i)); i++) {
-        const struct launch_argument *argument = m->given[i];
-        const char *value = !argument ? NULL : argument->count ? argument->values[0].text : row->words;
-
-        if (!argument || !row->path)
-            continue;
-        if (row->kind == KIND_WORD && row->words && !(value = translated(m->arena, row->words, value))) {
-            imported_refuse(m, row->name, "'%.60s' is not simulated; expected one of (theirs=here) %s",
-                            argument->values[0].text, row->words);
-            continue;
-        }
-        if (row->kind == KIND_INT)
-            value = arena_printf(m->arena, "%ld", strtol(value, NULL, 10));
-        else if (row->kind == KIND_NUMBER)
-            value = arena_printf(m->arena, "%g", strtod(value, NULL));
-        imported_put(m, row->path, "%s", value);
-        if (node_at(m->root, row->path))
-            node_at(m->root, row->path)->loc = argument->count ? argument->values[0].loc : argument->loc;
-    }
-}
-
-static void warn_lacking(struct imported *m)
-{
-    const struct argument_row *row;
-
-    for (size_t i = 0; (row = m->table->at(i)); i++)
-        if (m->given[i] && row->class == ARGUMENT_LACKS)
-            launch_warn(m->launch, m->arena, m->given[i]->loc, "%s is not simulated%s%s",
-                        imported_shown(m, row->name), row->why ? ": " : "", row->why ? row->why : "");
-        else if (m->given[i] && row->class == ARGUMENT_REFUSED &&
-                 !(row->words && m->given[i]->count && word_in(row->words, m->given[i]->values[0].text)))
-            imported_refuse(m, row->name, "%s, which is not simulated", row->why);
 }
 
 static int by_place(const void *a, const void *b)
@@ -125,17 +76,18 @@ static void print_warnings(const struct launch *launch, FILE *notes)
 /* The arguments of a class, by name. */
 static const char *list_class(const struct imported *m, enum argument_class class, bool given, size_t *count)
 {
-    const struct argument_row *row;
     const char *list = "";
 
     *count = 0;
-    for (size_t i = 0; (row = m->table->at(i)); i++) {
+    for (size_t i = 0; i < m->dialect->count; i++) {
+        const struct argument_row *row = &m->dialect->rows[i];
+
         if (row->class != class || (m->given[i] != NULL) != given ||
             (!given && (!row->fallback || !imported_has_needs(m, row))))
             continue;
         ++*count;
         list = arena_printf(m->arena, "%s%s%s%s%s", list, *list ? ", " : "",
-                            m->table->shown ? imported_shown(m, row->name) : row->name, given ? "" : " ",
+                            m->dialect->like ? imported_shown(m, row->name) : row->name, given ? "" : " ",
                             given ? "" : row->fallback);
     }
     return list;
@@ -155,8 +107,8 @@ static void print_classes(const struct imported *m, FILE *notes)
     const char *left_out = list_class(m, ARGUMENT_MAPPED, false, &defaults);
 
     fprintf(notes, "%zu %s are in the scenario, with software %s\n", m->counts[ARGUMENT_MAPPED],
-            *m->table->dashes ? "arguments" : "keys", m->software);
-    print_list(m->arena, defaults, arena_printf(m->arena, "are left out and have %s's defaults", m->table->framework),
+            *m->dialect->dashes ? "arguments" : "keys", m->software);
+    print_list(m->arena, defaults, arena_printf(m->arena, "are left out and have %s's defaults", m->dialect->framework),
                left_out, notes);
     print_list(m->arena, idle, "have no effect on the time of an iteration", idles, notes);
     fprintf(notes, "%zu have an effect that is not simulated\n", m->counts[ARGUMENT_LACKS]);
@@ -169,13 +121,7 @@ static int refuse_warnings(const struct launch *launch, struct error *err)
     return launch->warnings.count ? -1 : 0;
 }
 
-void imported_plain(struct imported *m)
-{
-    put_plain(m);
-    warn_lacking(m);
-}
-
-void imported_begin(struct imported *m)
+int imported_begin(struct imported *m, const char *dialect)
 {
     static const char *const parts[] = {"model", "cluster", "batch", "strategy", "memory", "software"};
 
@@ -183,10 +129,14 @@ void imported_begin(struct imported *m)
     m->root = node_mapping(m->arena);
     for (size_t i = 0; i < COUNT(parts); i++)
         node_put(m->arena, m->root, parts[i], node_mapping(m->arena));
+    m->dialect = dialect_load(m->arena, dialect, m->err);
+    return m->dialect ? 0 : -1;
 }
 
 int imported_end(struct imported *m, int rc, FILE *notes)
 {
+    if (!m->dialect)
+        return -1;
     if (m->options->strict)
         rc |= refuse_warnings(m->launch, m->err);
     else

@@ -5,33 +5,36 @@
 #define DTSIM_IMPORTED_H
 
 #include "config/conf.h"
-#include "launch/argument.h"
+#include "launch/dialect.h"
 #include "launch/launch.h"
 
 struct imported {
     struct arena *arena;
     struct launch *launch;
     const struct import_options *options;
-    const struct argument_table *table;
+    const struct dialect *dialect;
     const struct launch_argument **given;    /* by row; NULL: left out, or switched off */
     const char **names;                      /* the keys that there are, once one is unknown; else NULL */
     size_t counts[ARGUMENT_REFUSED + 1];     /* of arguments that are given */
     const char *others;                      /* arguments of another program than the framework's, after ", " each */
     const char *software;
+    const char *put;                         /* the keys that the launch said, between spaces */
     bool shaped;                             /* the scenario has its transformer from another file */
     struct node *root;
     const char *comment;
     struct error *err;
 };
 
-/* Gives it an empty scenario. */
-void imported_begin(struct imported *m);
+/* Reads the dialect of that name, and gives it an empty scenario. 0 or -1. */
+int imported_begin(struct imported *m, const char *dialect);
 /* Says what became of each argument; under --strict warnings are errors. rc: -1: the importer failed. 0 or -1. */
 int imported_end(struct imported *m, int rc, FILE *notes);
 /* Prints a scenario under a comment that says where it comes from, unless 'dtsim check' refuses it: then -1, and the messages
  * stand at the arguments that say the keys. */
 int imported_print(struct node *root, const char *file, const char *kind, const char *comment, FILE *out, struct error *err);
-/* Puts the values of rows that name a key, and warns of what the simulation does not have. */
+/* Puts what the rows of a part of the dialect say. */
+void imported_rows(struct imported *m, const char *part);
+/* Puts the values of arguments that name a key, and warns of what the simulation does not have. */
 void imported_plain(struct imported *m);
 /* GPUs of a node of a platform (NULL: of dgx-h100); 0: an error. */
 long imported_node_gpus(struct arena *arena, const char *platform, struct error *err);

@@ -13,15 +13,12 @@
 
 static size_t row_index(const struct imported *m, const struct argument_row *row)
 {
-    for (size_t i = 0; m->table->at(i); i++)
-        if (m->table->at(i) == row)
-            return i;
-    BUG("a row of no table");
+    return (size_t)(row - m->dialect->rows);
 }
 
 const struct launch_argument *imported_given(const struct imported *m, const char *name)
 {
-    const struct argument_row *row = m->table->find(name, false);
+    const struct argument_row *row = dialect_row(m->dialect, name, false);
 
     BUG_IF(!row);
     return m->given[row_index(m, row)];
@@ -31,7 +28,7 @@ const char *imported_word(const struct imported *m, const char *name)
 {
     const struct launch_argument *argument = imported_given(m, name);
 
-    return argument && argument->count ? argument->values[0].text : m->table->find(name, false)->fallback;
+    return argument && argument->count ? argument->values[0].text : dialect_row(m->dialect, name, false)->fallback;
 }
 
 long imported_number(const struct imported *m, const char *name)
@@ -50,11 +47,11 @@ struct loc imported_loc(const struct imported *m, const char *name)
 
 const char *imported_shown(const struct imported *m, const char *name)
 {
-    const struct launch_argument *argument = m->table->shown && m->given ? imported_given(m, name) : NULL;
+    const struct launch_argument *argument = m->dialect->like && m->given ? imported_given(m, name) : NULL;
 
     if (argument && strchr(argument->name, '.'))
         return argument->name;                               /* several keys may say the argument */
-    return m->table->shown ? m->table->shown(m->arena, name) : arena_printf(m->arena, "%s%s", m->table->dashes, name);
+    return arena_printf(m->arena, "%s%s", m->dialect->dashes, dialect_shown(m->arena, m->dialect, name));
 }
 
 void imported_warn(struct imported *m, const char *name, const char *format, ...)
@@ -198,11 +195,8 @@ static const char **row_names(const struct imported *m, size_t rows)
 {
     const char **names = ARENA_ARRAY(m->arena, const char *, rows + 1);
 
-    for (size_t i = 0; i < rows; i++) {
-        const char *name = m->table->at(i)->name;
-
-        names[i] = m->table->shown ? m->table->shown(m->arena, name) : name;
-    }
+    for (size_t i = 0; i < rows; i++)
+        names[i] = dialect_shown(m->arena, m->dialect, m->dialect->rows[i].name);
     return names;
 }
 
@@ -214,25 +208,27 @@ static const char *row_name(size_t index, const void *context)
 /* What a row stands for in messages. */
 static const char *noun(const struct imported *m)
 {
-    return *m->table->dashes ? "argument" : "key";
+    return *m->dialect->dashes ? "argument" : "key";
 }
 
 bool imported_is_other(const struct imported *m)
 {
-    return m->launch->program && m->table->is_own && !m->table->is_own(m->launch->program);
+    const char *slash = m->launch->program ? strrchr(m->launch->program, '/') : NULL;
+
+    return m->launch->program && m->dialect->programs && !word_in(m->dialect->programs, slash ? slash + 1 : m->launch->program);
 }
 
 /* An argument that is none of the framework's. Where the program is not the framework's own, it may be the program's. */
 static int sort_other(struct imported *m, const struct launch_argument *argument, size_t rows)
 {
     bool others = imported_is_other(m);
-    const char *dashes = m->table->dashes, *meant;
+    const char *dashes = m->dialect->dashes, *meant;
     char shown[CLIP_SIZE];
 
     text_clip(argument->name, shown, sizeof shown);
-    if (others && m->table->is_shape(argument->name))
+    if (others && dialect_is_shape(m->dialect, argument->name))
         return error_add(m->err, EXIT_INPUT, argument->loc, "%s%s is no argument of %s but of %s, and what it does to the "
-                         "model is not simulated", dashes, shown, m->table->framework, m->launch->program);
+                         "model is not simulated", dashes, shown, m->dialect->framework, m->launch->program);
     if (others) {
         m->others = arena_printf(m->arena, "%s%s%s%s", m->others ? m->others : "", m->others ? ", " : "", dashes, shown);
         return 0;
@@ -243,17 +239,17 @@ static int sort_other(struct imported *m, const struct launch_argument *argument
     return meant ? error_add(m->err, EXIT_INPUT, argument->loc, "unknown %s '%s%s'; did you mean '%s%s'?",
                              noun(m), dashes, shown, dashes, meant) :
            error_add(m->err, EXIT_INPUT, argument->loc, "unknown %s '%s%s'; expected one of %s's", noun(m), dashes,
-                     shown, m->table->framework);
+                     shown, m->dialect->framework);
 }
 
 static int sort_one(struct imported *m, struct launch_argument *argument, size_t rows, const char **strangers)
 {
-    const struct argument_row *row = m->table->find(argument->name, m->launch->log);
+    const struct argument_row *row = dialect_row(m->dialect, argument->name, m->launch->log);
     bool log = m->launch->log, plain = row && !row->why && row->class == ARGUMENT_LACKS;
     const char *value = argument->count ? argument->values[0].text : "";
 
     if (log &&
-        ((m->table->is_inner && m->table->is_inner(argument->name)) || (row && !is_on(row, argument->name, argument))))
+        (word_in(m->dialect->inner, argument->name) || (row && !is_on(row, argument->name, argument))))
         return 0;
     if (log && row && row->class == ARGUMENT_LACKS && row->fallback && !strcmp(value, row->fallback))
         return 0;
@@ -270,13 +266,13 @@ static int sort_one(struct imported *m, struct launch_argument *argument, size_t
 static int sort_set(struct imported *m, const struct launch_set *set)
 {
     const char *name = set->name + (strncmp(set->name, "--", 2) ? 0 : 2);
-    const struct argument_row *row = m->table->find(name, false);
+    const struct argument_row *row = dialect_row(m->dialect, name, false);
     struct launch_argument *argument = arena_alloc(m->arena, sizeof *argument);
 
     if (!row)
         return !m->launch->program || launch_is_count(name) || launch_same_name(name, "world-size") ? 0 :
                error_add(m->err, EXIT_INPUT, (struct loc){.file = "--set"}, "'%s' is no argument of %s; a variable of the script is "
-                         "given by --env %s=%s", name, m->table->framework, name, set->value);
+                         "given by --env %s=%s", name, m->dialect->framework, name, set->value);
     *argument = (struct launch_argument){name, {.file = "--set"}, ARENA_ARRAY(m->arena, struct launch_word, 1), 1};
     argument->values[0] = (struct launch_word){set->value, argument->loc};
     if (m->given[row_index(m, row)])
@@ -285,12 +281,22 @@ static int sort_set(struct imported *m, const struct launch_set *set)
     return row->kind == KIND_FLAG && !is_on(row, name, argument) ? 0 : keep(m, row, argument);
 }
 
+/* Whether an argument is given: "optimizer=dist_muon" with that value. */
+static bool is_there(const struct imported *m, char *name)
+{
+    char *value = strchr(name, '=');
+
+    if (value)
+        *value++ = '\0';
+    return imported_given(m, name) && (!value || !strcmp(imported_word(m, name), value));
+}
+
 bool imported_has_needs(const struct imported *m, const struct argument_row *row)
 {
     for (const char *at = row->needs; at && *at; at += strspn(at, " ")) {
         size_t length = strcspn(at, " ");
 
-        if (imported_given(m, arena_strndup(m->arena, at, length)))
+        if (is_there(m, arena_strndup(m->arena, at, length)))
             return true;
         at += length;
     }
@@ -300,12 +306,13 @@ bool imported_has_needs(const struct imported *m, const struct argument_row *row
 /* Arguments that wait for others. A log prints them all the same. */
 static void warn_alone(struct imported *m)
 {
-    const struct argument_row *row;
+    for (size_t i = 0; !m->launch->log && i < m->dialect->count; i++) {
+        const struct argument_row *row = &m->dialect->rows[i];
 
-    for (size_t i = 0; !m->launch->log && (row = m->table->at(i)); i++)
         if (m->given[i] && !imported_has_needs(m, row))
             imported_warn(m, row->name, "has no effect without %s",
                           imported_shown(m, arena_strndup(m->arena, row->needs, strcspn(row->needs, " "))));
+    }
 }
 
 bool imported_is_set(const struct imported *m, const char *name)
@@ -323,7 +330,7 @@ static int refuse_doubts(struct imported *m)
 
     for (size_t i = 0; i < m->launch->doubts.count; i++) {
         const struct launch_doubt *doubt = &m->launch->doubts.items[i];
-        const struct argument_row *row = m->table->find(doubt->name, false);
+        const struct argument_row *row = dialect_row(m->dialect, doubt->name, false);
 
         if ((row ? row->class != ARGUMENT_IDLE : launch_is_count(doubt->name)) && !imported_is_set(m, doubt->name))
             rc = error_add(m->err, EXIT_INPUT, doubt->loc, "--%s: %s", doubt->name, doubt->why);
@@ -334,11 +341,9 @@ static int refuse_doubts(struct imported *m)
 int imported_sort(struct imported *m)
 {
     const char *strangers = "";
-    size_t rows = 0;
+    size_t rows = m->dialect->count;
     int rc = 0;
 
-    while (m->table->at(rows))
-        rows++;
     m->given = ARENA_ARRAY(m->arena, const struct launch_argument *, rows);
     for (size_t i = 0; i < m->launch->arguments.count; i++)
         if (sort_one(m, &m->launch->arguments.items[i], rows, &strangers))
@@ -354,7 +359,7 @@ int imported_sort(struct imported *m)
     if (m->others)
         launch_warn(m->launch, m->arena, m->launch->loc, "%s has arguments of its own, and what they do is not simulated: "
                     "%s; it may also set some of %s's by itself",
-                    m->launch->program, m->others, m->table->framework);
+                    m->launch->program, m->others, m->dialect->framework);
     warn_alone(m);
     return rc;
 }

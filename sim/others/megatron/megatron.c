@@ -47,10 +47,9 @@ int megatron_build(struct imported *m)
 struct node *megatron_scenario(struct arena *arena, struct launch *launch, const struct import_options *options,
                                const char **comment, FILE *notes, struct error *err)
 {
-    struct imported m = {.arena = arena, .launch = launch, .options = options, .table = &megatron_arguments, .err = err};
+    struct imported m = {.arena = arena, .launch = launch, .options = options, .err = err};
 
-    imported_begin(&m);
-    *comment = imported_end(&m, megatron_build(&m), notes) ? NULL : m.comment;
+    *comment = imported_end(&m, imported_begin(&m, "megatron") ? -1 : megatron_build(&m), notes) ? NULL : m.comment;
     return *comment ? m.root : NULL;
 }
 

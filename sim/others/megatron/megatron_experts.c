@@ -84,21 +84,18 @@ static void put_layers(struct imported *m)
                         "layers, found '%.80s'; other patterns are not simulated", layers, text);
 }
 
-static void put_shared(struct imported *m, long expert_ffn)
+static void check_shared(struct imported *m)
 {
     long size = imported_number(m, "moe-shared-expert-intermediate-size");
+    long ffn = imported_number(m, imported_given(m, "moe-ffn-hidden-size") ? "moe-ffn-hidden-size" : "ffn-hidden-size");
 
-    if (!size)
-        return;
-    if (!expert_ffn || size % expert_ffn)
+    if (size && (!ffn || size % ffn))
         imported_refuse(m, "moe-shared-expert-intermediate-size", "%ld is no multiple of an expert's width, %ld; shared "
-                        "experts of other widths are not simulated", size, expert_ffn);
-    else
-        imported_put(m, SHAPE "shared_experts", "%ld", size / expert_ffn);
+                        "experts of other widths are not simulated", size, ffn);
 }
 
 /* core/transformer/moe/token_dispatcher.py. */
-static void put_dispatcher(struct imported *m)
+static void check_dispatcher(struct imported *m)
 {
     const char *type = imported_word(m, "moe-token-dispatcher-type");
     const char *backend = imported_word(m, "moe-flex-dispatcher-backend");
@@ -108,24 +105,9 @@ static void put_dispatcher(struct imported *m)
         return;
     if (flex && strcmp(backend, "deepep") && strcmp(backend, "hybridep"))
         imported_refuse(m, "moe-flex-dispatcher-backend", "%s is not simulated; expected deepep or hybridep", backend);
-    else if (flex)
-        imported_put(m, "strategy.dispatcher", "%s", backend);
-    else if (!strcmp(type, "alltoall") || !strcmp(type, "allgather"))
-        imported_put(m, "strategy.dispatcher", "%s", type);
-    else
+    else if (!flex && strcmp(type, "alltoall") && strcmp(type, "allgather"))
         imported_refuse(m, "moe-token-dispatcher-type", "%s is not simulated with %s above 1; expected alltoall, "
                         "allgather or flex", type, imported_shown(m, "expert-model-parallel-size"));
-}
-
-/* With one expert rank nothing travels. */
-static void put_overlap(struct imported *m)
-{
-    if (imported_number(m, "expert-model-parallel-size") <= 1)
-        return;
-    if (imported_given(m, "overlap-moe-expert-parallel-comm"))
-        imported_put(m, "strategy.overlap_dispatch", "micro-batches");
-    else if (imported_given(m, "moe-shared-expert-overlap"))
-        imported_put(m, "strategy.overlap_dispatch", "shared-experts");
 }
 
 /* core/transformer/moe/experts.py: SequentialMLP, where GroupedMLP is not asked for. */
@@ -140,30 +122,14 @@ static void warn_sequential(struct imported *m)
 
 void megatron_experts(struct imported *m)
 {
-    const struct launch_argument *capacity = imported_given(m, "moe-expert-capacity-factor");
-    long ffn = imported_number(m, imported_given(m, "moe-ffn-hidden-size") ? "moe-ffn-hidden-size" : "ffn-hidden-size");
-
     if (!imported_number(m, "num-experts"))
         return;
-    imported_put(m, SHAPE "experts", "%ld", imported_number(m, "num-experts"));
-    imported_put(m, SHAPE "experts_per_token", "%ld", imported_number(m, "moe-router-topk"));
-    if (imported_given(m, "moe-ffn-hidden-size"))
-        imported_put(m, SHAPE "expert_ffn", "%ld", ffn);
+    imported_rows(m, "experts");
     put_layers(m);
-    put_shared(m, ffn);
-    if (capacity && imported_given(m, "moe-pad-expert-input-to-capacity"))
-        imported_put(m, "strategy.capacity_factor", "%g", strtod(capacity->values[0].text, NULL));
-    else if (capacity)
+    if (imported_given(m, "moe-expert-capacity-factor") && !imported_given(m, "moe-pad-expert-input-to-capacity"))
         imported_warn(m, "moe-expert-capacity-factor", "tokens are routed evenly, and none is dropped");
-    if (imported_given(m, "moe-router-force-load-balancing"))
-        imported_put(m, SHAPE "expert_skew", "0");
     warn_sequential(m);
-    if (imported_given(m, "moe-grouped-gemm"))               /* Transformer Engine's GroupedLinear, as megatron-core has it */
-        imported_put(m, "software.fused_experts", "false");
-    if (imported_given(m, "moe-router-fusion"))
-        imported_put(m, "software.router", "fused");
-    if (imported_given(m, "moe-permute-fusion"))
-        imported_put(m, "software.routed_rows", "copies");
-    put_dispatcher(m);
-    put_overlap(m);
+    check_shared(m);
+    check_dispatcher(m);
+    imported_rows(m, "routing");
 }

@@ -85,6 +85,12 @@ bool megatron_muon(const struct imported *m)
     return !strcmp(name, "muon") || !strcmp(name, "dist_muon");
 }
 
+bool megatron_owners(const struct imported *m)
+{
+    return !strcmp(imported_word(m, "optimizer"), "dist_muon") ||
+           (megatron_muon(m) && imported_given(m, "use-layer-wise-distributed-optimizer"));
+}
+
 /* Megatron Core, core/optimizer/emerging_optimizers.py. */
 static void put_muon(struct imported *m)
 {
@@ -188,7 +194,7 @@ static void put_data_parallel(struct imported *m, long data)
         imported_put(m, "software.first_bucket", "%ld B", elements * gradient_bytes(m));
         imported_put(m, "software.bucket", "%ld B", elements * gradient_bytes(m));
     }
-    if (imported_given(m, "overlap-param-gather") && imported_given(m, "use-distributed-optimizer"))
+    if (imported_given(m, "overlap-param-gather") && (imported_given(m, "use-distributed-optimizer") || megatron_owners(m)))
         imported_put(m, "software.overlap_gathers", "true");
     if (mixed)
         imported_put(m, "software.gradients", gradient_bytes(m) == 4 ? "fp32" : "half");

@@ -110,59 +110,22 @@ static void put_positions(struct imported *m)
 
 static void put_attention(struct imported *m)
 {
-    const struct launch_argument *window = imported_given(m, "window-size");
     const char *every = imported_word(m, "window-attn-skip-freq");
 
-    if (imported_given(m, "multi-latent-attention")) {
-        imported_put(m, SHAPE "kv_rank", "%ld", imported_number(m, "kv-lora-rank"));
-        if (imported_given(m, "q-lora-rank"))
-            imported_put(m, SHAPE "q_rank", "%ld", imported_number(m, "q-lora-rank"));
-        imported_put(m, SHAPE "head_size", "%ld", imported_number(m, "qk-head-dim"));
-        imported_put(m, SHAPE "rope_head_size", "%ld", imported_number(m, "qk-pos-emb-head-dim"));
-        imported_put(m, SHAPE "value_head_size", "%ld", imported_number(m, "v-head-dim"));
-        if (imported_given(m, "kv-channels") && !m->launch->log)
-            imported_warn(m, "kv-channels", "has no effect with %s",
-                          imported_shown(m, "multi-latent-attention"));
-    } else {
-        if (imported_given(m, "group-query-attention"))
-            imported_put(m, SHAPE "kv_heads", "%ld", imported_number(m, "num-query-groups"));
-        if (imported_given(m, "kv-channels"))
-            imported_put(m, SHAPE "head_size", "%ld", imported_number(m, "kv-channels"));
-        if (imported_given(m, "qk-layernorm"))               /* latent attention has norms in any case */
-            imported_put(m, SHAPE "qk_norm", "head");
-    }
-    if (window) {
-        const char *text = window->count ? window->values[0].text : "";
-        long left = strtol(text + (*text == '('), NULL, 10);
-
-        if (left < 0)
-            return;                                          /* -1: no bound */
-        imported_put(m, SHAPE "window", "%ld", left + 1);
-        if (every && strspn(every, "0123456789") == strlen(every))
-            imported_put(m, SHAPE "full_every", "%s", every);
-        else if (every)
-            imported_refuse(m, "window-attn-skip-freq", "expected a whole number, found '%.60s': other patterns are not "
-                            "simulated", every);
-    }
+    if (imported_given(m, "multi-latent-attention") && imported_given(m, "kv-channels") && !m->launch->log)
+        imported_warn(m, "kv-channels", "has no effect with %s", imported_shown(m, "multi-latent-attention"));
+    if (every && strspn(every, "0123456789") != strlen(every) && imported_given(m, "window-size"))
+        imported_refuse(m, "window-attn-skip-freq", "expected a whole number, found '%.60s': other patterns are not "
+                        "simulated", every);
+    else
+        imported_rows(m, "attention");
 }
 
 static void put_mlp(struct imported *m)
 {
-    long hidden = imported_number(m, "hidden-size");
-    bool gated = imported_given(m, "swiglu") || imported_given(m, "quick-geglu");
-
-    if (gated)
-        imported_put(m, SHAPE "mlp", "swiglu");
-    else if (imported_given(m, "squared-relu"))
-        imported_put(m, SHAPE "mlp", "squared-relu");
     if (imported_given(m, "quick-geglu"))
         imported_warn(m, "quick-geglu", "simulated as SwiGLU, which has the same three GEMMs");
-    if (imported_given(m, "ffn-hidden-size"))
-        imported_put(m, SHAPE "ffn", "%ld", imported_number(m, "ffn-hidden-size"));
-    else if (imported_given(m, "swiglu"))                     /* arguments.py, validate_args */
-        imported_put(m, SHAPE "ffn", "%ld", (long)(4.0 * (double)hidden * 2 / 3 / 64) * 64);
-    if (imported_given(m, "disable-bias-linear"))
-        imported_put(m, SHAPE "qkv_bias", imported_given(m, "add-qkv-bias") ? "true" : "false");
+    imported_rows(m, "mlp");
 }
 
 int megatron_program(const struct imported *m)

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "config/field.h"
 #include "launch/imported.h"
 
 /* The model chunks of a rank. */
@@ -39,35 +40,24 @@ static void put_schedule(struct imported *m)
     megatron_split(m, chunks);
 }
 
-static void put_context(struct imported *m)
+static void check_context(struct imported *m)
 {
     static const char levels[] = "hierarchical-context-parallel-sizes";
     const char *type = imported_word(m, "cp-comm-type");
 
     if (imported_number(m, "context-parallel-size") <= 1)
         return;
-    if (!strcmp(type, "allgather") || !strcmp(type, "all_gather"))
-        imported_put(m, "strategy.context_attention", "all-gather");
-    else if (!strcmp(type, "a2a"))
-        imported_put(m, "strategy.context_attention", "all-to-all");
-    else if (!strcmp(type, "a2a+p2p"))
-        imported_put(m, "strategy.context_attention", "hybrid");
-    else if (strcmp(type, "p2p"))
+    if (!word_in("p2p allgather all_gather a2a a2a+p2p", type))
         imported_refuse(m, "cp-comm-type", "%s is not simulated; expected p2p, allgather, a2a or a2a+p2p", type);
-    if (!strcmp(type, "a2a+p2p") && imported_number(m, levels) < 1)
+    else if (!strcmp(type, "a2a+p2p") && imported_number(m, levels) < 1)
         imported_refuse(m, levels, "a2a+p2p needs it: the GPUs that exchange heads, then the rings among these");
-    else if (!strcmp(type, "a2a+p2p"))
-        imported_put(m, "strategy.ulysses", "%ld", imported_number(m, levels));
 }
 
 static void put_zero(struct imported *m, long data)
 {
     static const char *const shards[] = {"no_shard", "optim", "optim_grads", "optim_grads_params"};
     const char *said = imported_word(m, "data-parallel-sharding-strategy");
-    /* owners of whole matrices: dist_muon, which core 0.19's logs call muon with this switch (arguments.py:1670) */
-    bool owners = !strcmp(imported_word(m, "optimizer"), "dist_muon") ||
-                  (megatron_muon(m) && imported_given(m, "use-layer-wise-distributed-optimizer"));
-    long zero = imported_given(m, "use-distributed-optimizer") || owners ? 1 : 0;
+    long zero = imported_given(m, "use-distributed-optimizer") || megatron_owners(m) ? 1 : 0;
     long instances = imported_number(m, "num-distributed-optimizer-instances");
     bool config = imported_given(m, "deepspeed-config") || imported_given(m, "deepspeed");
 
@@ -108,7 +98,8 @@ void megatron_strategy(struct imported *m, long data)
     if (imported_given(m, "sequence-parallel"))
         imported_put(m, "strategy.sequence_parallel", "true");
     put_schedule(m);
-    put_context(m);
+    check_context(m);
+    imported_rows(m, "context");
     put_zero(m, data);
     put_expert_tensor(m);
 }

@@ -1,0 +1,349 @@
+#include "launch/dialect_rows.h"
+
+#include <ctype.h>
+#include <math.h>
+
+#include "base/base.h"
+#include "config/conf.h"
+#include "config/field.h"
+#include "expression/expression.h"
+
+enum { LETTERS = 26, PATHS = 64 };
+/* The names of all expressions: letters, then paths of a scenario. */
+struct paths { struct arena *arena; const char *items[PATHS]; int count; };
+
+/* A row at work: the values of its letters, and the word of `same`. */
+struct trial {
+    struct arena *arena;
+    const struct dialect_ways *ways;
+    const char *const *paths;
+    const char *letters[LETTERS], *same;
+};
+
+static int find_name(void *context, const char *name, const char **why)
+{
+    struct paths *paths = context;
+
+    (void)why;
+    if (isupper((unsigned char)name[0]) && !name[1])
+        return name[0] - 'A';
+    for (int i = 0; i < paths->count; i++)
+        if (!strcmp(paths->items[i], name))
+            return LETTERS + i;
+    if (paths->count == PATHS)
+        return -1;
+    paths->items[paths->count] = arena_strdup(paths->arena, name);
+    return LETTERS + paths->count++;
+}
+
+static const char *no_name(size_t i, const void *context)
+{
+    (void)i;
+    (void)context;
+    return NULL;
+}
+
+/* Whether a text has a letter that stands for a value. */
+static bool has_letter(const char *text)
+{
+    for (const char *at = text; *at; at++)
+        if (isupper((unsigned char)*at) && (at == text || !isalnum((unsigned char)at[-1])) && !isalnum((unsigned char)at[1]) &&
+            at[1] != '_')
+            return true;
+    return false;
+}
+
+static int parse(struct paths *paths, const struct node *node, const char *text, struct expression **value, struct error *err)
+{
+    struct expression_text source = {.what = "row", .text = text, .loc = node->loc};
+    struct names names = {find_name, no_name, paths};
+
+    source.loc.line = 0;
+    return expression_parse(paths->arena, &source, &names, value, err);
+}
+
+static int read_term(struct paths *paths, const char *key, const struct node *node, struct dialect_term *term, struct error *err)
+{
+    const char *text = node->text;
+
+    term->key = key;
+    for (size_t i = 0; node->kind == NODE_SEQUENCE && i < node->count; i++)
+        term->words = arena_printf(paths->arena, "%s%s%s", term->words ? term->words : "", term->words ? " " : "",
+                                   node->items[i]->text);
+    if (node->kind == NODE_SEQUENCE)
+        return 0;
+    if (!text)
+        return error_add(err, EXIT_INPUT, node->loc, "%s: expected a word, words or an expression", key);
+    term->same = !strcmp(text, "same");
+    term->between = has_letter(text) && strchr(text, ',') ? ',' : '\0';
+    while (text && term->count < TERM_ITEMS) {
+        size_t length = term->between ? strcspn(text, ",") : strlen(text);
+        char *item = arena_strndup(paths->arena, text, length);
+
+        term->items[term->count].text = item;
+        if (has_letter(item) && parse(paths, node, item, &term->items[term->count].value, err))
+            return -1;
+        term->count++;
+        text = text[length] ? text + length + 1 : NULL;
+    }
+    return text ? error_add(err, EXIT_INPUT, node->loc, "%s: expected at most %d items", key, TERM_ITEMS) : 0;
+}
+
+static int read_side(struct paths *paths, const struct node *node, struct dialect_side *side, struct error *err)
+{
+    if (node && (node->kind != NODE_MAPPING || node->count > TERMS))
+        return error_add(err, EXIT_INPUT, node->loc, "expected a mapping with at most %d keys", TERMS);
+    for (size_t i = 0; node && i < node->count; i++)
+        if (read_term(paths, node->keys[i], node->items[i], &side->terms[side->count++], err))
+            return -1;
+    return 0;
+}
+
+static int read_row(struct paths *paths, const struct node *node, struct dialect_row *row, struct error *err)
+{
+    static const char known[] = "say is where only always needed";
+    const struct node *where, *only = node_get(node, "only");
+    struct expression *condition = NULL;
+
+    for (size_t i = 0; i < node->count; i++)
+        if (node->kind != NODE_MAPPING || !word_in(known, node->keys[i]))
+            return error_add(err, EXIT_INPUT, node->loc, "expected a row with some of %s", known);
+    where = node_get(node, "where");
+    row->importing = !only || !strcmp(only->text, "import");
+    row->emitting = !only || !strcmp(only->text, "emit");
+    row->always = node_get(node, "always") != NULL;
+    row->needed = node_get(node, "needed") != NULL;
+    if (read_side(paths, node_get(node, "say"), &row->say, err) || read_side(paths, node_get(node, "is"), &row->is, err) ||
+        (where && parse(paths, where, where->text, &condition, err)))
+        return -1;
+    row->where = condition;
+    return 0;
+}
+
+int dialect_rows_read(struct arena *arena, const struct node *parts, struct dialect_rows *rows, struct error *err)
+{
+    struct paths *paths = arena_alloc(arena, sizeof *paths);
+
+    paths->arena = arena;
+    rows->paths = paths->items;
+    for (size_t p = 0; p < parts->count; p++)
+        rows->count += parts->items[p]->count;
+    rows->items = ARENA_ARRAY(arena, struct dialect_row, rows->count + 1);
+    rows->count = 0;
+    for (size_t p = 0; p < parts->count; p++)
+        for (size_t i = 0; i < parts->items[p]->count; i++) {
+            rows->items[rows->count].part = parts->keys[p];
+            if (read_row(paths, parts->items[p]->items[i], &rows->items[rows->count++], err))
+                return -1;
+        }
+    return 0;
+}
+
+/* A text as a value: a number, true or false, or the text. */
+static struct value value_of_text(const char *text)
+{
+    char *end;
+    double number = text ? strtod(text, &end) : 0;
+
+    if (!text)
+        return (struct value){0};
+    if (end != text && !*end)
+        return value_number(number);
+    return !strcmp(text, "true") || !strcmp(text, "false") ? value_boolean(*text == 't') : value_text(text);
+}
+
+static int name_of(void *context, int name, struct value *value, struct error *err)
+{
+    const struct trial *t = context;
+
+    (void)err;
+    *value = value_of_text(name < LETTERS ? t->letters[name] : t->ways->path(t->ways->context, t->paths[name - LETTERS]));
+    return 0;
+}
+
+static bool evaluate(struct trial *t, const struct expression *expression, double *number)
+{
+    struct value value;
+    struct error err = {0};
+    bool good = !expression_evaluate(expression, name_of, t, &value, &err) && value.kind == VALUE_NUMBER;
+
+    error_release(&err);
+    *number = good ? value.number : 0;
+    return good;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    struct value x = value_of_text(a), y = value_of_text(b);
+
+    return !strcmp(a, b) || (x.kind == VALUE_NUMBER && value_equal(&x, &y));
+}
+
+/* The value of an expression at a number in the place of a letter. */
+static bool at_number(struct trial *t, const struct expression *expression, int letter, double number, double *value)
+{
+    bool good;
+
+    t->letters[letter] = arena_printf(t->arena, "%.17g", number);
+    good = evaluate(t, expression, value);
+    t->letters[letter] = NULL;
+    return good;
+}
+
+/* The whole number in the place of a letter with which an expression, a line or a hyperbola of it, has that value. */
+static bool solve(struct trial *t, const struct expression *expression, int letter, double wanted)
+{
+    double zero, one, two, found, check;
+
+    if (!at_number(t, expression, letter, 1, &one) || !at_number(t, expression, letter, 2, &two))
+        return false;
+    if (at_number(t, expression, letter, 0, &zero))
+        found = one != zero ? round((wanted - zero) / (one - zero)) : NAN;
+    else
+        found = round(2 * (one - two) / (wanted - one + 2 * (one - two)));
+    if (!isfinite(found) || !at_number(t, expression, letter, found, &check) || check != wanted)
+        return false;
+    t->letters[letter] = arena_printf(t->arena, "%.0f", found);
+    return true;
+}
+
+enum fits { FITS, FITS_NOT, FITS_LATER };
+
+static enum fits match_expression(struct trial *t, const struct expression *expression, const char *plain, const char *text)
+{
+    int letter = -1;
+    double number;
+    struct value value = value_of_text(text);
+
+    for (int i = 0; i < LETTERS; i++)
+        if (expression_uses(expression, i) && !t->letters[i]) {
+            if (letter >= 0)
+                return FITS_LATER;
+            letter = i;
+        }
+    if (!plain[1]) {                                         /* a letter alone */
+        if (letter >= 0)
+            t->letters[letter] = text;
+        return letter >= 0 || same_text(t->letters[*plain - 'A'], text) ? FITS : FITS_NOT;
+    }
+    if (value.kind != VALUE_NUMBER)
+        return FITS_NOT;
+    if (letter >= 0)
+        return solve(t, expression, letter, value.number) ? FITS : FITS_NOT;
+    return evaluate(t, expression, &number) && number == value.number ? FITS : FITS_NOT;
+}
+
+/* Whether a value is one of a term, of which it says letters. `other`: the term with words that a `same` means. */
+static enum fits match(struct trial *t, const struct dialect_term *term, const char *words, const char *text)
+{
+    enum fits all = FITS;
+
+    if (term->words || term->same) {
+        if (!word_in(term->words ? term->words : words, text) || (t->same && strcmp(t->same, text) != 0))
+            return FITS_NOT;
+        t->same = text;
+        return FITS;
+    }
+    for (size_t i = 0; i < term->count; i++) {
+        size_t length = term->between ? strcspn(text, ",") : strlen(text);
+        const char *item = arena_strndup(t->arena, text, length);
+        enum fits one = term->items[i].value ? match_expression(t, term->items[i].value, term->items[i].text, item) :
+                        same_text(term->items[i].text, item) ? FITS : FITS_NOT;
+
+        if (one == FITS_NOT || (i + 1 < term->count) != (text[length] == ','))
+            return FITS_NOT;
+        all = one == FITS_LATER ? one : all;
+        text += length + (text[length] == ',');
+    }
+    return all;
+}
+
+/* The value that a term has; NULL: a letter is not known. */
+static const char *made(struct trial *t, const struct dialect_term *term)
+{
+    const char *text = "";
+    double number;
+
+    if (term->same || term->words)
+        return t->same ? t->same : term->words ? arena_strndup(t->arena, term->words, strcspn(term->words, " ")) : NULL;
+    for (size_t i = 0; i < term->count; i++) {
+        const char *plain = term->items[i].text, *item = plain;
+
+        if (term->items[i].value && !plain[1])
+            item = t->letters[*plain - 'A'];
+        else if (term->items[i].value)
+            item = evaluate(t, term->items[i].value, &number) ? arena_printf(t->arena, "%.15g", number) : NULL;
+        if (!item)
+            return NULL;
+        text = arena_printf(t->arena, "%s%s%s", text, i ? "," : "", item);
+    }
+    return text;
+}
+
+static const char *words_of(const struct dialect_side *side)
+{
+    for (size_t i = 0; i < side->count; i++)
+        if (side->terms[i].words)
+            return side->terms[i].words;
+    return NULL;
+}
+
+/* Matches what is read, and what stands on the other side already. */
+static bool match_sides(struct trial *t, const struct dialect_side *from, const struct dialect_side *to)
+{
+    const struct dialect_ways *ways = t->ways;
+    bool later = true;
+
+    for (int pass = 0; pass < 3 && later; pass++) {
+        later = false;
+        for (size_t i = 0; i < from->count + to->count; i++) {
+            const struct dialect_term *term = i < from->count ? &from->terms[i] : &to->terms[i - from->count];
+            const char *text = (i < from->count ? ways->read : ways->written)(ways->context, term->key);
+            enum fits fits = text ? match(t, term, words_of(i < from->count ? to : from), text) :
+                             i < from->count ? FITS_NOT : FITS;
+
+            if (fits == FITS_NOT)
+                return false;
+            later |= fits == FITS_LATER;
+        }
+    }
+    return !later;
+}
+
+static void apply(struct trial *t, const struct dialect_row *row)
+{
+    const struct dialect_ways *ways = t->ways;
+    const struct dialect_side *from = ways->emits ? &row->is : &row->say, *to = ways->emits ? &row->say : &row->is;
+    const char *texts[TERMS];
+    struct value holds = value_boolean(true);
+    struct error err = {0};
+    bool anything = false;
+
+    if (!match_sides(t, from, to))
+        return;
+    if (row->where && expression_holds(row->where, name_of, t, &holds, &err))
+        holds = value_boolean(false);                        /* values of two kinds */
+    error_release(&err);
+    if (holds.kind != VALUE_BOOLEAN || !holds.boolean)
+        return;
+    for (size_t i = 0; i < to->count; i++) {
+        texts[i] = made(t, &to->terms[i]);
+        if (!texts[i])
+            return;
+        anything |= !ways->written(ways->context, to->terms[i].key);
+    }
+    for (size_t i = 0; anything && i < to->count; i++)
+        if (!ways->written(ways->context, to->terms[i].key))
+            ways->write(ways->context, row, to->terms[i].key, texts[i]);
+}
+
+void dialect_rows_apply(struct arena *arena, const struct dialect_rows *rows, const char *part, const struct dialect_ways *ways)
+{
+    for (size_t i = 0; i < rows->count; i++) {
+        const struct dialect_row *row = &rows->items[i];
+        struct trial trial = {.arena = arena, .ways = ways, .paths = rows->paths};
+
+        if (!strcmp(row->part, part) && (ways->emits ? row->emitting : row->importing) && ways->wanted(ways->context, row))
+            apply(&trial, row);
+    }
+}

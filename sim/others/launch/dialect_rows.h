@@ -1,0 +1,57 @@
+/* dialect_rows: rows of a dialect that go both ways. A row has two sides, what a launch says and what a scenario is then;
+ * import reads it from left to right, emit from right to left:
+ *
+ *     {say: {window-size: 'N,0', window-attn-skip-freq: E}, is: {model.transformer.window: N + 1, model.transformer.full_every: E}}
+ *
+ * A value is a word; one of several words, of which `same` on the other side is the one that was found; or an expression in
+ * names of one capital letter, which both sides share. A row fits where all values of the side that is read are there and
+ * agree; an expression with one name that is not known yet says its value, a whole number. Rows are tried in their order, and
+ * what one has written stays: a later one fits only if it agrees. */
+#ifndef DTSIM_DIALECT_ROWS_H
+#define DTSIM_DIALECT_ROWS_H
+
+#include "expression/expression.h"
+
+enum { TERM_ITEMS = 4, TERMS = 8 };
+
+/* A key and its value: items with a comma or a blank between them. */
+struct dialect_term {
+    const char *key;
+    const char *words;               /* one of these, between spaces; NULL: items */
+    bool same;                       /* the one of the other side */
+    struct { const char *text; struct expression *value; } items[TERM_ITEMS];    /* value NULL: the text as it is */
+    size_t count;
+    char between;
+};
+struct dialect_side { struct dialect_term terms[TERMS]; size_t count; };
+struct dialect_row {
+    const char *part;
+    struct dialect_side say, is;
+    const struct expression *where;  /* it fits only where this is true; or NULL */
+    bool importing, emitting;        /* the directions in which it is read */
+    bool always;                     /* it is imported also where none of its arguments is given */
+    bool needed;                     /* it is emitted only where a launch without it means something else */
+};
+struct dialect_rows {
+    struct dialect_row *items;
+    size_t count;
+    const char *const *paths;        /* that their expressions name */
+};
+
+/* Parses rows: lists by the names of parts. -1: an error. */
+int dialect_rows_read(struct arena *arena, const struct node *parts, struct dialect_rows *rows, struct error *err);
+
+/* How the two sides are reached. */
+struct dialect_ways {
+    bool emits;
+    bool (*wanted)(void *context, const struct dialect_row *row);            /* whether the row is to be tried */
+    const char *(*read)(void *context, const char *key);     /* the value of the side that is read; NULL: there is none */
+    const char *(*written)(void *context, const char *key);  /* what stands on the other side already; NULL: nothing */
+    void (*write)(void *context, const struct dialect_row *row, const char *key, const char *value);
+    const char *(*path)(void *context, const char *path);    /* of a scenario, for conditions; NULL: it is not known */
+    void *context;
+};
+/* Goes through the rows of a part. A condition that compares values of two kinds does not hold. */
+void dialect_rows_apply(struct arena *arena, const struct dialect_rows *rows, const char *part, const struct dialect_ways *ways);
+
+#endif

@@ -1,0 +1,115 @@
+/* imported_rows: rows of a dialect, read from left to right. */
+#include "launch/imported.h"
+
+#include "config/conf.h"
+#include "config/field.h"
+
+#include <stdlib.h>
+
+#include "base/base.h"
+#include "launch/dialect.h"
+#include "launch/dialect_rows.h"
+#include "launch/launch.h"
+
+static bool is_wanted(void *context, const struct dialect_row *row)
+{
+    const struct imported *m = context;
+
+    for (size_t i = 0; i < row->say.count; i++)
+        if (imported_given(m, row->say.terms[i].key))
+            return true;
+    return row->always;
+}
+
+/* The values of an argument, with commas between them, without brackets. */
+static const char *listed(struct arena *arena, const struct launch_argument *argument)
+{
+    const char *text = "";
+
+    for (size_t i = 0; i < argument->count; i++)
+        text = arena_printf(arena, "%s%s%s", text, i ? "," : "", argument->values[i].text);
+    text += strspn(text, "(");
+    return arena_strndup(arena, text, strcspn(text, ")"));
+}
+
+/* The value of an argument, or its default; of a flag true or false. NULL: it has none. */
+static const char *value_of(void *context, const char *name)
+{
+    struct imported *m = context;
+    const struct launch_argument *argument = imported_given(m, name);
+    const struct argument_row *row = dialect_row(m->dialect, name, false);
+    const char *word = imported_word(m, name);
+
+    if (row->kind == KIND_FLAG)
+        return argument ? "true" : "false";
+    if (row->kind == KIND_INT && word)
+        return arena_printf(m->arena, "%ld", strtol(word, NULL, 10));
+    if (row->kind == KIND_NUMBER && word)
+        return arena_printf(m->arena, "%g", strtod(word, NULL));
+    return row->kind == KIND_LIST && argument ? listed(m->arena, argument) : word;
+}
+
+static const char *at_path(void *context, const char *path)
+{
+    struct imported *m = context;
+    const struct node *node = node_at(m->root, path);
+
+    return !node ? NULL : node->text ? node->text : node_flow(m->arena, node);
+}
+
+/* What the launch said of it: a shape of another file gives way. */
+static const char *was_put(void *context, const char *path)
+{
+    return word_in(((struct imported *)context)->put, path) ? at_path(context, path) : NULL;
+}
+
+static void put(void *context, const struct dialect_row *row, const char *path, const char *value)
+{
+    struct imported *m = context;
+
+    imported_put(m, path, "%s", value);
+    for (size_t i = row->say.count; i-- > 0;)
+        if (imported_given(m, row->say.terms[i].key) && node_at(m->root, path))
+            node_at(m->root, path)->loc = imported_loc(m, row->say.terms[i].key);
+}
+
+void imported_rows(struct imported *m, const char *part)
+{
+    const struct dialect *dialect = m->dialect->like ? m->dialect->like : m->dialect;
+    const struct dialect_ways ways = {false, is_wanted, value_of, was_put, put, at_path, m};
+
+    dialect_rows_apply(m->arena, &dialect->pairs, part, &ways);
+}
+
+/* Words that stand for no value here. */
+static void refuse_words(struct imported *m)
+{
+    for (size_t i = 0; i < m->dialect->count; i++) {
+        const struct argument_row *row = &m->dialect->rows[i];
+
+        if (m->given[i] && row->path && row->kind == KIND_WORD && row->words && !word_in(m->put, row->path))
+            imported_refuse(m, row->name, "'%.60s' is not simulated; expected one of (theirs=here) %s",
+                            m->given[i]->values[0].text, row->words);
+    }
+}
+
+static void warn_lacking(struct imported *m)
+{
+    for (size_t i = 0; i < m->dialect->count; i++) {
+        const struct argument_row *row = &m->dialect->rows[i];
+
+        if (m->given[i] && row->class == ARGUMENT_LACKS)
+            launch_warn(m->launch, m->arena, m->given[i]->loc, "%s is not simulated%s%s",
+                        imported_shown(m, row->name), row->why ? ": " : "", row->why ? row->why : "");
+        else if (m->given[i] && row->class == ARGUMENT_REFUSED &&
+                 !(row->words && m->given[i]->count && word_in(row->words, m->given[i]->values[0].text)))
+            imported_refuse(m, row->name, "%s, which is not simulated", row->why);
+    }
+}
+
+void imported_plain(struct imported *m)
+{
+    imported_rows(m, "plain");
+    refuse_words(m);
+    warn_lacking(m);
+}
