@@ -99,6 +99,18 @@ void plain_attention(struct operators *ops, const struct cut *cut)
         unvectorized_kernels(ops, "transpose", PHASE_BACKWARD_INPUT, CLASS_COPY, 1, output, 2 * output * cut->value);
 }
 
+/* Fused attention in 8 bits: queries, keys and values are cast before it, the gradient of its output before the backward, and
+ * their gradients back behind it (Transformer Engine, attention/dot_product_attention/backends.py: FusedAttnFunc). */
+static void attention_casts(struct operators *ops, const struct cut *cut)
+{
+    double cast = cut->value + dtype_bytes(DTYPE_FP8);
+    double inputs = cut->tokens * cut->query + cut->batch * cut->sequence * (cut->key + cut->values);
+
+    memory_kernel(ops, "cast-attention", PHASE_FORWARD, CLASS_COPY, cast * inputs);
+    memory_kernel(ops, "cast-attention", PHASE_BACKWARD_INPUT, CLASS_COPY, cast * cut->tokens * cut->attended);
+    memory_kernel(ops, "cast-attention", PHASE_BACKWARD_INPUT, CLASS_COPY, cast * inputs);
+}
+
 /* FlashAttention (Dao et al. 2022, algorithms 1 and 4): the scores never leave the chip.
  * Products: two in the forward; five in the backward, the scores again and four gradients.
  * Traffic: the forward reads Q, K, V and writes O; the backward reads Q, K, V, O, dO and writes dQ, dK, dV, with sums
@@ -118,15 +130,18 @@ void flash_attention(struct operators *ops, const struct cut *cut)
     bool masked = causal && cut->before == 0;
     double in_out = cut->tokens * cut->value * (cut->query + cut->attended);
     double keys_values = cut->batch * cut->sequence * cut->value * (cut->key + cut->values);
+    bool narrow = cut->shape->ways.attention_format == ATTENTION_FORMAT_FP8;
     struct kernel kernel = {
-        .name = "flash-attention", .kind = KERNEL_ATTENTION, .dtype = cut->dtype, .launches = 1, .causal = masked,
+        .name = "flash-attention", .kind = KERNEL_ATTENTION, .dtype = narrow ? DTYPE_FP8 : cut->dtype, .launches = 1, .causal = masked,
         .window = window, .batch = cut->batch * cut->heads * chunks, .m = cut->queries / chunks,
         .n = masked ? keys : keys * share,
         .sliced = cut->slices > 1 ? cut->slices / (masked ? 1 : cut->before + own) : 0,
     };
 
-    /* queries and values may have different sizes: k is then the common size that gives the same FLOPs */
     operator_begin(ops, "flash-attention", 1u << MODULE_CORE);
+    if (narrow)
+        attention_casts(ops, cut);
+    /* queries and values may have different sizes: k is then the common size that gives the same FLOPs */
     kernel.k = (cut->query_size + cut->value_size) / 2;
     kernel.flop = 4 * scores * kernel.k * share;
     kernel.bytes = in_out + keys_values + rows;
