@@ -71,7 +71,8 @@ static void separate_scores(struct operators *ops, const struct cut *cut)
 void plain_attention(struct operators *ops, const struct cut *cut)
 {
     bool fuses = softmax_fuses(cut), plain = !cut->shape->ways.fused_kernels;
-    double values = cut->scores * cut->value, written = fuses || plain ? values : cut->scores * 4;
+    bool casts = casts_apart(cut);
+    double values = cut->scores * (casts ? 4 : cut->value), written = fuses || plain ? values : cut->scores * 4;
     double share = cut->shape->causal && fuses ? (cut->before + 0.5) / (cut->before + 1) : 1, read = written * share;
     double output = cut->tokens * cut->attended;
 
@@ -81,6 +82,9 @@ void plain_attention(struct operators *ops, const struct cut *cut)
         memory_kernel(ops, "alibi", PHASE_FORWARD, CLASS_OTHER, 2 * values);
     if (!fuses)
         separate_scores(ops, cut);
+    for (int phase = PHASE_FORWARD; casts && phase <= PHASE_BACKWARD_INPUT; phase++)
+        unvectorized_kernels(ops, "autocast", (enum phase)phase, CLASS_COPY, 2, 2 * cut->scores,
+                             2 * cut->scores * (cut->value + 4));
     memory_kernel(ops, "softmax", PHASE_FORWARD, CLASS_SOFTMAX_FORWARD, read + written);
     memory_kernel(ops, "softmax", PHASE_BACKWARD_INPUT, CLASS_SOFTMAX_BACKWARD, 2 * read + written);
     if (cut->shape->attention_dropout > 0) {

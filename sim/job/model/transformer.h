@@ -25,6 +25,7 @@ struct ways {
     bool fused_bias;             /* products add their biases; default: the opposite of fused_kernels */
     bool flash_attention;        /* fused attention that does not store the scores */
     int attention_format;        /* enum attention_format: of its products */
+    bool autocast;               /* weights are fp32, and so what is not a product: PyTorch's autocast */
 };
 
 /* The shape of a transformer. Presets and Hugging Face configurations are read into it. */

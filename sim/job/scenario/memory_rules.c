@@ -42,6 +42,8 @@ static const struct rule idle_memory_list[] = {
      "a chunked loss never holds all logits; expected 'freed', or another 'cross_entropy'", NULL},
     {"costs.attention", RULE_VALUES, "costs.attention == 'eager' && transformer && model.transformer.flash_attention",
      "eager, but 'flash_attention: true' is fused; expected one of them", NULL},
+    {"model.transformer.autocast", RULE_IDLE, "transformer && model.transformer.autocast && !mixed",
+     "without mixed precision nothing is cast; expected 'precision: mixed-bf16' or the like beside it", NULL},
     {"model.transformer.attention_format", RULE_IDLE,
      "transformer && model.transformer.attention_format != 'half' && !model.transformer.flash_attention",
      "attention that is not fused has 16 bits; expected 'flash_attention: true' beside it", NULL},
