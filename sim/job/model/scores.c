@@ -1,4 +1,5 @@
 /* Scores, softmax and values: attention operation by operation, or fused. */
+#include "hardware/gpu.h"
 #include "kernels/kernel_time.h"
 #include "model/operator_internal.h"
 
