@@ -25,6 +25,9 @@ static void check_letters(const struct transformer *shape, struct error *err)
     else if (at && *at == 'D')
         error_add(err, EXIT_INPUT, loc_of(shape, "pattern"), "transformer: pattern: 'D' at letter %d is sparse attention, which "
                   "is not simulated; '+' is latent attention over all keys", place);
+    else if (at && *at == '/')
+        error_add(err, EXIT_INPUT, loc_of(shape, "pattern"), "transformer: pattern: behind the '/' at letter %d stand the halves of a "
+                  "block of multi-token prediction: one of * + M G K L, one of - E, or both", place);
     else if (at && *at == '(')
         error_add(err, EXIT_INPUT, loc_of(shape, "pattern"), "transformer: pattern: the parenthesis at letter %d holds one "
                   "layer: at most one of * + M G K L, then at most one of - E, and ')', such as '(GE)'", place);
@@ -37,7 +40,7 @@ static void check_letters(const struct transformer *shape, struct error *err)
 /* A mixer's mapping goes with its letter, and the reverse. */
 static void check_mappings(const struct transformer *shape, struct error *err)
 {
-    static const char *const keys[] = {"mamba", "delta", "linear"};
+    static const char *const keys[] = {"mamba", "delta", "linear"}, *const attention[] = {"kv_rank", "window", "qk_norm"};
     bool attends = transformer_mixes(shape, MIXER_ATTENTION) || transformer_mixes(shape, MIXER_LATENT);
 
     for (size_t i = 0; mixer_letters[i].letter && shape->pattern; i++)
@@ -54,8 +57,14 @@ static void check_mappings(const struct transformer *shape, struct error *err)
             error_clash(err, loc_of(shape, keys[i]), "transformer: %s: no block has this mixer; expected its letter in 'pattern'",
                         keys[i]);
     }
+    if (shape->attention_gate && (shape->kv_rank || !attends))
+        error_clash(err, loc_of(shape, "attention_gate"), "transformer: attention_gate: goes with attention that is not latent");
     if (!shape->pattern)
         return;
+    for (size_t i = 0; i < COUNT(attention); i++)
+        if (!attends && field_given(&transformer_table, shape, attention[i]))
+            error_clash(err, loc_of(shape, attention[i]), "transformer: %s: no block of 'pattern' has attention; leave it out",
+                        attention[i]);
     if (attends && !field_given(&transformer_table, shape, "heads"))
         error_add(err, EXIT_INPUT, loc_of(shape, "pattern"), "transformer: pattern: its attention needs the key 'heads'");
     if (strchr(shape->pattern, 'E') && !shape->experts)
@@ -69,6 +78,28 @@ static void check_mappings(const struct transformer *shape, struct error *err)
     if (transformer_mixes(shape, MIXER_KIMI) && shape->delta && shape->delta->key_heads != shape->delta->value_heads)
         error_clash(err, loc_of(shape, "delta"), "transformer: delta: Kimi delta attention has as many heads of keys as of "
                     "values; found %d and %d", shape->delta->key_heads, shape->delta->value_heads);
+}
+
+/* Exchanges are counted by kind. */
+static void check_kinds(const struct transformer *shape, struct error *err)
+{
+    struct halves kinds[PATTERN_KINDS];
+    int count = 0;
+
+    for (int i = 0; i < shape->layers; i++) {
+        struct halves halves = transformer_halves(shape, i);
+        int kind = 0;
+
+        while (kind < count && !same_halves(kinds[kind], halves))
+            kind++;
+        if (kind == PATTERN_KINDS) {
+            error_clash(err, loc_of(shape, "pattern"), "transformer: pattern: layer %d is of another kind than the %d before it; "
+                        "expected at most %d kinds of layers", i + 1, count, PATTERN_KINDS);
+            return;
+        }
+        if (kind == count)
+            kinds[count++] = halves;
+    }
 }
 
 void pattern_finish(struct transformer *shape, struct error *err)
@@ -87,9 +118,13 @@ void pattern_finish(struct transformer *shape, struct error *err)
         if (field_given(&transformer_table, shape, others[i]) && (i < 3 || shape->parallel))
             error_clash(err, loc_of(shape, others[i]), "transformer: %s: does not go with 'pattern', which says the halves of every "
                         "block; leave it out", others[i]);
+    if (strchr(shape->pattern, '/') && !shape->mtp)
+        error_clash(err, loc_of(shape, "pattern"), "transformer: pattern: '/' begins a block of multi-token prediction, and there is "
+                    "none; expected the key 'mtp'");
     n = pattern_layers(shape);
     if (!field_given(&transformer_table, shape, "layers"))
         shape->layers = n;
+    check_kinds(shape, err);
     if (shape->layers % n)
         error_clash(err, loc_of(shape, "layers"), "transformer: layers: %d is no multiple of the %d layers of 'pattern'; a letter "
                     "alone is a layer, and so is what parentheses hold", shape->layers, n);
