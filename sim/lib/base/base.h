@@ -135,6 +135,7 @@ struct arena {
     struct progress *progress;   /* what those who fill it may take (base/progress.h), or NULL */
 };
 void *arena_alloc(struct arena *arena, size_t size);    /* zeroed, aligned for any type */
+void *arena_take(struct arena *arena, size_t size);     /* the same with any bytes, for large tables that are filled */
 char *arena_strdup(struct arena *arena, const char *text);
 char *arena_strndup(struct arena *arena, const char *text, size_t length);
 char *arena_printf(struct arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
