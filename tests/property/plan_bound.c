@@ -1,7 +1,7 @@
 /* The bound of a workload, which a plan prunes by: no engine gives a shorter iteration, on random scenarios of all kinds
  * and on networks that take no time. And it is no empty promise: on such networks it is near the iteration. Of memory no
  * run takes less than a plan says that a GPU surely needs. Both may read counts of rows that nobody wrote. */
-#include "plan/bound.h"
+#include "auto/bound.h"
 #include "random_scenario.h"
 #include "run/memory_advice.h"
 #include "simulated.h"
