@@ -159,8 +159,9 @@ static void bounds_hold_on_narrow_links(void **state)
 static void bounds_hold_with_experts(void **state)
 {
     static const char *const schedules[] = {
-        "schedule: 1f1b", "schedule: interleaved, chunks: 2", "schedule: dualpipe", "schedule: interleaved, chunks: 2, "
-        "overlap_dispatch: micro-batches", "schedule: 1f1b, overlap_dispatch: shared-experts", "schedule: gpipe",
+        "schedule: 1f1b", "schedule: interleaved, chunks: 2", "schedule: dualpipe",
+        "schedule: interleaved, chunks: 2, overlap_dispatch: micro-batches",
+        "schedule: 1f1b, overlap_dispatch: shared-experts", "schedule: gpipe",
     };
     struct seen seen = {.links = false};
     uint64_t seed = seed_from(59);

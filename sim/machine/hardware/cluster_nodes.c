@@ -33,8 +33,9 @@ static int check_link(const struct cluster *cluster, const struct table *table, 
     return 0;
 }
 
-/* GPUs are below switches in equal numbers. The NICs of a node must serve equal numbers of GPUs, or its GPUs have equal numbers of NICs. A single node uses no NIC, so the platform's number of NICs need
- * not fit the number of GPUs: it is then set to one per GPU. */
+/* GPUs are below switches in equal numbers. The NICs of a node must serve equal numbers of GPUs, or its GPUs have equal
+ * numbers of NICs. A single node uses no NIC, so the platform's number of NICs need not fit the number of GPUs: it is then
+ * set to one per GPU. */
 static int check_counts(struct cluster *cluster, bool alone, struct error *err)
 {
     int gpus = cluster->kinds[0].gpus, nics = cluster->kinds[0].nics.count, below = cluster->kinds[0].gpus_per_switch;
