@@ -70,14 +70,37 @@ static void check_mappings(const struct transformer *shape, struct error *err)
     if (strchr(shape->pattern, 'E') && !shape->experts)
         error_add(err, EXIT_INPUT, loc_of(shape, "pattern"), "transformer: pattern: 'E' stands for experts, and there are none; "
                   "expected the keys 'experts' and 'experts_per_token'");
-    if (shape->experts && !strchr(shape->pattern, 'E'))
-        error_clash(err, loc_of(shape, "experts"), "transformer: experts: no block has them; expected 'E' in 'pattern'");
-    if (shape->kv_rank && transformer_mixes(shape, MIXER_ATTENTION))
-        error_clash(err, loc_of(shape, "pattern"), "transformer: pattern: '*' is attention that is not latent, beside kv_rank; "
-                    "expected '+'");
-    if (transformer_mixes(shape, MIXER_KIMI) && shape->delta && shape->delta->key_heads != shape->delta->value_heads)
-        error_clash(err, loc_of(shape, "delta"), "transformer: delta: Kimi delta attention has as many heads of keys as of "
-                    "values; found %d and %d", shape->delta->key_heads, shape->delta->value_heads);
+}
+
+/* What does not go with a pattern of `layers` layers. */
+static void check_beside(const struct transformer *shape, int layers, struct error *err)
+{
+    const struct delta none = {0}, *delta = shape->delta ? shape->delta : &none;
+    bool dense = field_given(&transformer_table, shape, "dense_layers");
+    bool every = field_given(&transformer_table, shape, "moe_every");
+    bool listed = field_given(&transformer_table, shape, "expert_blocks");
+#define SAYS_HALVES(key) "transformer: " key ": does not go with 'pattern', which says the halves of every block; leave it out"
+    const struct clash clashes[] = {
+        {shape->experts && !strchr(shape->pattern, 'E'), loc_of(shape, "experts"),
+         "transformer: experts: no block has them; expected 'E' in 'pattern'", {0}},
+        {shape->kv_rank && transformer_mixes(shape, MIXER_ATTENTION), loc_of(shape, "pattern"),
+         "transformer: pattern: '*' is attention that is not latent, beside kv_rank; expected '+'", {0}},
+        {transformer_mixes(shape, MIXER_KIMI) && delta->key_heads != delta->value_heads, loc_of(shape, "delta"),
+         "transformer: delta: Kimi delta attention has as many heads of keys as of values; found %d and %d",
+         {delta->key_heads, delta->value_heads}},
+        {dense, loc_of(shape, "dense_layers"), SAYS_HALVES("dense_layers"), {0}},
+        {every, loc_of(shape, "moe_every"), SAYS_HALVES("moe_every"), {0}},
+        {listed, loc_of(shape, "expert_blocks"), SAYS_HALVES("expert_blocks"), {0}},
+        {shape->parallel, loc_of(shape, "parallel"), SAYS_HALVES("parallel"), {0}},
+        {strchr(shape->pattern, '/') && !shape->mtp, loc_of(shape, "pattern"),
+         "transformer: pattern: '/' begins a block of multi-token prediction, and there is none; expected the key 'mtp'", {0}},
+        {shape->layers % layers, loc_of(shape, "layers"),
+         "transformer: layers: %d is no multiple of the %d layers of 'pattern'; a letter alone is a layer, and so is what "
+         "parentheses hold", {shape->layers, layers}},
+    };
+#undef SAYS_HALVES
+
+    clashes_add(err, clashes, COUNT(clashes));
 }
 
 /* Exchanges are counted by kind. */
@@ -104,7 +127,6 @@ static void check_kinds(const struct transformer *shape, struct error *err)
 
 void pattern_finish(struct transformer *shape, struct error *err)
 {
-    static const char *const others[] = {"dense_layers", "moe_every", "expert_blocks", "parallel"};
     int before = err->count + err->dropped, n;
 
     if (shape->pattern)
@@ -114,18 +136,9 @@ void pattern_finish(struct transformer *shape, struct error *err)
     check_mappings(shape, err);
     if (!shape->pattern)
         return;
-    for (size_t i = 0; i < COUNT(others); i++)
-        if (field_given(&transformer_table, shape, others[i]) && (i < 3 || shape->parallel))
-            error_clash(err, loc_of(shape, others[i]), "transformer: %s: does not go with 'pattern', which says the halves of every "
-                        "block; leave it out", others[i]);
-    if (strchr(shape->pattern, '/') && !shape->mtp)
-        error_clash(err, loc_of(shape, "pattern"), "transformer: pattern: '/' begins a block of multi-token prediction, and there is "
-                    "none; expected the key 'mtp'");
     n = pattern_layers(shape);
     if (!field_given(&transformer_table, shape, "layers"))
         shape->layers = n;
     check_kinds(shape, err);
-    if (shape->layers % n)
-        error_clash(err, loc_of(shape, "layers"), "transformer: layers: %d is no multiple of the %d layers of 'pattern'; a letter "
-                    "alone is a layer, and so is what parentheses hold", shape->layers, n);
+    check_beside(shape, n, err);
 }
