@@ -18,8 +18,7 @@ static const struct { const char *tokenizer; long size; } vocabularies[] = {
 };
 /* Programs that train what this is not. */
 static const struct { const char *part, *what; } other_models[] = {
-    {"t5", "an encoder and a decoder"}, {"mamba", "state-space layers"}, {"hybrid", "state-space layers"},
-    {"retro", "retrieval"}, {"vlm", "images"}, {"vision", "images"}, {"vit", "images"}, {"ict", "two encoders"},
+    {"t5", "an encoder and a decoder"}, {"retro", "retrieval"}, {"vlm", "images"}, {"vision", "images"}, {"vit", "images"}, {"ict", "two encoders"},
     {"multimodal", "images"},
 };
 
@@ -28,8 +27,7 @@ static bool is_bert(const struct imported *m)
     return m->launch->program && strstr(m->launch->program, "bert");
 }
 
-/* `part` as a word of pretrain_PART.py. */
-static bool program_has(const struct imported *m, const char *part)
+bool megatron_program_has(const struct imported *m, const char *part)
 {
     const char *name = m->launch->program ? strrchr(m->launch->program, '/') : NULL;
 
@@ -131,7 +129,7 @@ static void put_mlp(struct imported *m)
 int megatron_program(const struct imported *m)
 {
     for (size_t i = 0; i < COUNT(other_models); i++)
-        if (program_has(m, other_models[i].part))
+        if (megatron_program_has(m, other_models[i].part))
             return error_add(m->err, EXIT_INPUT, m->launch->loc, "%s trains a model with %s, which is not simulated; expected "
                              "a GPT or BERT (pretrain_gpt.py, pretrain_bert.py)", m->launch->program, other_models[i].what);
     if (trains_nothing(m))
@@ -146,7 +144,7 @@ void megatron_model(struct imported *m)
                                          "micro-batch-size"};
 
     for (size_t i = 0; i < COUNT(needed); i++)
-        if (!imported_given(m, needed[i]) && m->shaped && strcmp(needed[i], "micro-batch-size"))
+        if (!imported_given(m, needed[i]) && ((m->shaped && strcmp(needed[i], "micro-batch-size")) || (!i && megatron_layers(m))))
             continue;
         else if (!imported_given(m, needed[i]))
             error_add(m->err, EXIT_INPUT, m->launch->loc, "missing %s; if another file says it, give --set %s=N",
@@ -165,6 +163,7 @@ void megatron_model(struct imported *m)
         imported_length(m, imported_shown(m, "seq-length"));
     put_vocabulary(m);
     put_positions(m);
+    megatron_hybrid(m);
     put_attention(m);
     put_mlp(m);
     if (is_bert(m)) {
