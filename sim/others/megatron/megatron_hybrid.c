@@ -234,7 +234,7 @@ static void put_linear(struct imported *m)
     put_widths(m);
 }
 
-void megatron_hybrid(struct imported *m)
+void megatron_hybrid(struct imported *m, bool program)
 {
     static const char *const ratios[] = {"hybrid-attention-ratio", "hybrid-mlp-ratio"};
     static const char *const signs[] = {"is-hybrid-model", "mtp-hybrid-override-pattern"};
@@ -246,7 +246,7 @@ void megatron_hybrid(struct imported *m)
     for (size_t i = 0; i < COUNT(signs) && !name; i++)
         if (imported_given(m, signs[i]))
             imported_refuse(m, signs[i], "the letters of its layers are missing; give --set hybrid-layer-pattern=LETTERS");
-    if (!name && (megatron_program_has(m, "mamba") || megatron_program_has(m, "hybrid")))
+    if (!name && program)
         error_add(m->err, EXIT_INPUT, m->launch->loc, "%s trains a hybrid model, the letters of whose layers are missing; give --set "
                   "hybrid-layer-pattern=LETTERS (M: Mamba-2)", m->launch->program);
     if (!name && imported_given(m, "spec") && strstr(imported_given(m, "spec")->values[0].text, "_layer_specs"))

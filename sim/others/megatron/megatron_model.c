@@ -27,7 +27,8 @@ static bool is_bert(const struct imported *m)
     return m->launch->program && strstr(m->launch->program, "bert");
 }
 
-bool megatron_program_has(const struct imported *m, const char *part)
+/* `part` as a word of pretrain_PART.py. */
+static bool program_has(const struct imported *m, const char *part)
 {
     const char *name = m->launch->program ? strrchr(m->launch->program, '/') : NULL;
 
@@ -129,7 +130,7 @@ static void put_mlp(struct imported *m)
 int megatron_program(const struct imported *m)
 {
     for (size_t i = 0; i < COUNT(other_models); i++)
-        if (megatron_program_has(m, other_models[i].part))
+        if (program_has(m, other_models[i].part))
             return error_add(m->err, EXIT_INPUT, m->launch->loc, "%s trains a model with %s, which is not simulated; expected "
                              "a GPT or BERT (pretrain_gpt.py, pretrain_bert.py)", m->launch->program, other_models[i].what);
     if (trains_nothing(m))
@@ -163,7 +164,7 @@ void megatron_model(struct imported *m)
         imported_length(m, imported_shown(m, "seq-length"));
     put_vocabulary(m);
     put_positions(m);
-    megatron_hybrid(m);
+    megatron_hybrid(m, program_has(m, "mamba") || program_has(m, "hybrid"));
     put_attention(m);
     put_mlp(m);
     if (is_bert(m)) {
