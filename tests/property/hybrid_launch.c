@@ -188,9 +188,34 @@ static void test_round_trips(void **state)
     assert_true(letters > read / 8 && done - letters > read / 8);
 }
 
+/* A model with every kind of layer that there can be has its stages. */
+static void test_kinds(void **state)
+{
+    static const char text[] =
+        "cluster: {platform: dgx-h100, nodes: 1}\nbatch: {global: 8, micro: 1}\nmodel: {transformer: {pattern: "
+        "M-*EGKL(M-)(*-)(G-)(K-)(L-)(ME)(*E)(GE)(KE)(LE)/*E, mtp: 1, hidden: 1024, heads: 16, kv_heads: 4, ffn: 3072, mlp: swiglu, "
+        "sequence: 2048, vocabulary: 32000, positions: 0, norm: rmsnorm, bias: false, dropout: 0, window: 256, full_every: 2, "
+        "mamba: {heads: 32, head_size: 64, state: 128, groups: 8}, linear: {heads: 16, head_size: 64}, "
+        "delta: {key_heads: 16, key_size: 128, value_heads: 16, value_size: 128}, experts: 8, experts_per_token: 2}}\n"
+        "strategy: {tensor: 2, sequence_parallel: true}\nmemory: {enforce: false}\nsoftware: {like: megatron-core}\n";
+    struct arena arena = {.cache = files_once()};
+    struct scenario scenario = {0};
+    struct workload workload = {0};
+    struct error err = {0};
+    struct node *root;
+
+    (void)state;
+    assert_int_equal(conf_parse(&arena, "kinds.yaml", text, strlen(text), &root, &err), 0);
+    if (scenario_read(&arena, root, NULL, 0, "kinds", &scenario, &err) || workload_init(&workload, &scenario, &err))
+        fail_msg("%s", err.messages[0].text);
+    assert_true(workload.stages[0].layers == scenario.model.transformer->layers);
+    workload_release(&workload);
+    scenario_release(&scenario);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_counts), cmocka_unit_test(test_round_trips)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_counts), cmocka_unit_test(test_kinds), cmocka_unit_test(test_round_trips)};
 
     return cmocka_run_group_tests_name("hybrid_launch", tests, NULL, NULL);
 }

@@ -29,7 +29,7 @@ struct exchange {
                                     values; by gradients, B of the input that is gathered for the product for weights */
 };
 /* The most of them, and of kinds of layers with kernels that hide exchanges. */
-enum { EXCHANGES_MAX = 64, HIDINGS_MAX = 8 };
+enum { EXCHANGES_MAX = 64, HIDINGS_MAX = 32 };
 /* All that a model's layers exchange, in the order in which they first do; everything that counts exchanges has their order. */
 struct exchange_list {
     struct exchange items[EXCHANGES_MAX];
