@@ -163,6 +163,17 @@ static void check_letters(struct emit *e, struct error *err)
                       e->release.last, letters[i].letter, letters[i].since);
 }
 
+/* What a reader of an older release, which is one of the software's, should know: arguments alone do not say it. */
+static void remark(struct emit *e)
+{
+    const struct transformer *shape = e->scenario->model.transformer;
+
+    if (transformer_mixes(shape, MIXER_LATENT) && emit_megatron_mixes(e) == MIXES_LETTERS && e->release.first < 19)
+        e->remark = "note: '+' in a pattern is of core_v0.19; older releases of Megatron-LM do not take this command";
+    else if (transformer_mixes(shape, MIXER_DELTA) && e->scenario->parallelism.context > 1 && e->release.first < 18)
+        e->remark = "note: gated delta nets are divided over context ranks since core_v0.18; older releases of Megatron-LM refuse that";
+}
+
 void emit_megatron_fit_hybrid(struct emit *e, struct node *tree, struct error *err)
 {
     const struct transformer *shape = e->scenario->model.transformer;
@@ -179,6 +190,7 @@ void emit_megatron_fit_hybrid(struct emit *e, struct node *tree, struct error *e
     else if (!put_plain(e, tree, err))
         error_add(err, EXIT_INFEASIBLE, place, "model.transformer.pattern cannot be told to Megatron Core: expected single letters of "
                   "M * + G - E, or parentheses of G, * or +, and - or E");
+    remark(e);
     if (mixes == MIXES_LETTERS) {
         put_stages(e, tree, err);
         check_letters(e, err);
