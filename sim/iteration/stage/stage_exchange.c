@@ -51,6 +51,7 @@ void work_times_note(struct work_times *times, const struct cost *cost)
 {
     times->extrapolated += cost->extrapolated;
     times->bases.seconds[cost->kind][cost->basis] += cost->seconds;
+    times->bases.unmeasured += cost->unmeasured;
 }
 
 void work_cost_add(struct work_cost *sum, const struct work_cost *more)

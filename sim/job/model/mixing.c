@@ -41,11 +41,9 @@ void mixer_exchanges(struct operators *ops, const double *widths, size_t count)
 
 static void scan_kernels(struct operators *ops, const struct scan_kernel *kernel, enum phase phase, int times)
 {
-    if (kernel->flop > 0)
-        add_kernel(ops, (struct kernel){.name = kernel->name, .kind = KERNEL_MATMUL, .phase = phase, .dtype = ops->cut->dtype,
-                                        .batch = 1, .flop = kernel->flop, .bytes = kernel->bytes, .launches = times});
-    else
-        plain_kernels(ops, kernel->name, phase, CLASS_OTHER, times, times * kernel->bytes);
+    add_kernel(ops, (struct kernel){.name = kernel->name, .kind = kernel->flop > 0 ? KERNEL_MATMUL : KERNEL_MEMORY, .phase = phase,
+                                    .class = CLASS_OTHER, .dtype = ops->cut->dtype, .batch = 1, .flop = kernel->flop,
+                                    .bytes = kernel->bytes, .launches = times, .unmeasured = true});
 }
 
 void scan(struct operators *ops, const char *name, double recurrence, const struct scan_kernel *kernels, size_t count)
