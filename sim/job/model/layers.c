@@ -57,7 +57,7 @@ static int check_tensor(struct arena *arena, const struct transformer *shape, co
     char buffer[160];
 
     for (int i = 0; i < mixers; i++) {
-        int divided = widths[i].groups ? 1 : context;
+        int divided = widths[i].whole ? 1 : context;
 
         if (widths[i].size % (shard->tensor * divided))
             return error_add(err, EXIT_INFEASIBLE, loc, "strategy: tensor: %d%s does not divide the %d %s; try %s", shard->tensor,

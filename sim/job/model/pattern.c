@@ -128,18 +128,19 @@ bool transformer_mixes(const struct transformer *shape, enum mixer mixer)
 
 int mixer_widths(const struct transformer *shape, struct mixer_width widths[MIXER_WIDTHS])
 {
+    bool whole = shape->ways.mixer_context == MIXER_CONTEXT_STATES;
     int n = 0;
 
     if (transformer_mixes(shape, MIXER_MAMBA)) {
         widths[n++] = (struct mixer_width){.size = shape->mamba->heads, .what = "heads of Mamba-2"};
-        widths[n++] = (struct mixer_width){.size = shape->mamba->groups, .what = "groups of Mamba-2", .groups = true};
+        widths[n++] = (struct mixer_width){.size = shape->mamba->groups, .what = "groups of Mamba-2", .whole = true};
     }
     if (transformer_mixes(shape, MIXER_DELTA) || transformer_mixes(shape, MIXER_KIMI)) {
-        widths[n++] = (struct mixer_width){.size = shape->delta->key_heads, .what = "key heads of the delta net"};
-        widths[n++] = (struct mixer_width){.size = shape->delta->value_heads, .what = "value heads of the delta net"};
+        widths[n++] = (struct mixer_width){.size = shape->delta->key_heads, .what = "key heads of the delta net", .whole = whole};
+        widths[n++] = (struct mixer_width){.size = shape->delta->value_heads, .what = "value heads of the delta net", .whole = whole};
     }
     if (transformer_mixes(shape, MIXER_LIGHTNING))
-        widths[n++] = (struct mixer_width){.size = shape->linear->heads, .what = "heads of lightning attention"};
+        widths[n++] = (struct mixer_width){.size = shape->linear->heads, .what = "heads of lightning attention", .whole = whole};
     return n;
 }
 

@@ -36,7 +36,7 @@ bool transformer_mixes(const struct transformer *shape, enum mixer mixer);
 /* Fills the number of layers where the pattern says it; checks letters, parentheses and mappings. */
 void pattern_finish(struct transformer *shape, struct error *err);
 /* The widths of a mixer that a degree must divide, with their names; returns how many there are. */
-struct mixer_width { int size; const char *what; bool groups; };     /* groups: a context group may copy them */
+struct mixer_width { int size; const char *what; bool whole; };      /* whole: a context group need not divide them */
 enum { MIXER_WIDTHS = 6 };
 int mixer_widths(const struct transformer *shape, struct mixer_width widths[MIXER_WIDTHS]);
 

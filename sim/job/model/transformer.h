@@ -24,6 +24,7 @@ struct ways {
     bool gathered_qkv;           /* tensor degrees above kv_heads gather what a product of QKV gives */
     bool fused_clamp;            /* SwiGLU's kernel clamps, and products of experts add their biases */
     bool fused_bias;             /* products add their biases; default: the opposite of fused_kernels */
+    int mixer_context;           /* enum mixer_context: what a context group exchanges for mixers */
     bool flash_attention;        /* fused attention that does not store the scores */
 };
 
@@ -120,6 +121,8 @@ enum rotary { ROTARIES(ENUM_VALUE) };
 enum routed_rows { ROUTED_ROWS(ENUM_VALUE) };
 #define ROUTERS(X) X(ROUTER_FUSED, "fused") X(ROUTER_INDICES, "indices") X(ROUTER_MASKS, "masks")
 enum router { ROUTERS(ENUM_VALUE) };
+#define MIXER_CONTEXTS(X) X(MIXER_CONTEXT_HEADS, "heads") X(MIXER_CONTEXT_STATES, "states")
+enum mixer_context { MIXER_CONTEXTS(ENUM_VALUE) };
 #define HEADS(X) \
     X(HEAD_LANGUAGE_MODEL, "language-model") X(HEAD_MASKED_LANGUAGE_MODEL, "masked-language-model") \
     X(HEAD_NONE, "none")
