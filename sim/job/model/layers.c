@@ -17,7 +17,7 @@ double transformer_active_parameters(const struct transformer *shape)
     routers += shape->mtp * transformer_halves(shape, shape->layers).experts;
     active.experts = shape->experts_per_token;
     return transformer_parameters(&active) +
-           (double)routers * (shape->experts - shape->experts_per_token) * shape->hidden;
+           (double)routers * (shape->experts - shape->experts_per_token) * (shape->hidden + shape->router_bias);
 }
 
 /* The divisors of n as text: "1, 2, 4 or 8". */

@@ -126,6 +126,19 @@ bool transformer_mixes(const struct transformer *shape, enum mixer mixer)
     return false;
 }
 
+const char *transformer_kind(struct arena *arena, const struct transformer *shape)
+{
+    const char *text = "a hybrid of";
+    bool hybrid = false;
+
+    for (size_t i = 0; mixer_letters[i].letter; i++)
+        if (transformer_mixes(shape, mixer_letters[i].mixer)) {
+            hybrid |= mixer_letters[i].mixer > MIXER_LATENT;
+            text = arena_printf(arena, "%s %s,", text, mixer_letters[i].what);
+        }
+    return !hybrid ? "a transformer" : arena_printf(arena, "%.*s", (int)strlen(text) - 1, text);
+}
+
 int mixer_widths(const struct transformer *shape, struct mixer_width widths[MIXER_WIDTHS])
 {
     bool whole = shape->ways.mixer_context == MIXER_CONTEXT_STATES;
