@@ -68,7 +68,7 @@ static const struct field transformer_fields[] = {
     {KEY(transformer, parallel), .kind = FIELD_BOOL, .fallback = "false",
      .brief = "attention and MLP read the same norm's output, so that a block has one norm (GPT-J, Falcon, Phi, "
               "Cohere)"},
-    {KEY(transformer, mlp), .kind = FIELD_CHOICE, .brief = "kind of MLP: gelu and squared-relu have two GEMMs, swiglu three",
+    {KEY(transformer, mlp), .kind = FIELD_CHOICE, .brief = "kind of MLP: gelu, squared-relu and xielu (Apertus) have two GEMMs, swiglu three",
      .fallback = "gelu", .choices = mlp_names},
     {KEY(transformer, swiglu_limit), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 0, .max = 1e6, .fallback = "0",
      .brief = "SwiGLU's inputs are clamped to this number (GPT OSS: 7); 0: they are not"},
