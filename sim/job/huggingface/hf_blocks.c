@@ -235,6 +235,25 @@ bool hf_interleaved(const struct hf_reading *reading, int block)
     return listed_blocks ? hf_has_number(listed_blocks, block) : step > 0 && (block + 1) % step == 0;
 }
 
+/* Step-3's moe_layers_enum: a list, or a text of numbers with commas; the class's names all blocks but four and the last. */
+bool hf_enumerated(const struct hf_reading *reading, int block)
+{
+    const struct node *blocks = node_get(reading->config, "moe_layers_enum");
+    const char *text = blocks && blocks->kind == NODE_SCALAR ? blocks->text : "";
+    bool found = false;
+
+    if (!blocks)
+        return block >= 4 && block < 60;
+    while (*text) {
+        char *end;
+        long number = strtol(text, &end, 10);
+
+        found |= end != text && number == block;
+        text = *end ? end + 1 : end;
+    }
+    return found || hf_has_number(blocks, block);
+}
+
 bool hf_from_to(const struct hf_reading *reading, int block)
 {
     int last = hf_number(reading, "moe_layer_end_index", -1), every = hf_number(reading, "moe_layer_interval", 1);

@@ -129,6 +129,15 @@ const struct family hf_experts[] = {
                  "n_shared_experts: null, n_routed_experts: null, num_experts_per_tok: null, first_k_dense_replace: 0, "
                  "max_position_embeddings: 2048, tie_word_embeddings: false, attention_bias: false, attention_dropout: 0, "
                  "sliding_window: 4096, max_window_layers: 62}"},
+    /* of the hub (stepfun-ai/step3, configuration_step3.py) */
+    {.types = "step3_text", .whole = "step3_vl", .class = "Step3TextConfig", .base = LLAMA, .fixed = "{shared_experts: 1}",
+     .has_experts = hf_enumerated,
+     .rules = {{"moe_top_k", "experts_per_token", NULL}, {"share_expert_dim", "shared_ffn", NULL}, {"share_q_dim", "q_rank", NULL},
+               {"num_attention_groups", "kv_heads", NULL}, {"max_position_embedding", "sequence", NULL}},
+     .defaults = "{vocab_size: 128815, hidden_size: 7168, intermediate_size: 18432, num_hidden_layers: 61, "
+                 "num_attention_heads: 64, num_attention_groups: 1, head_dim: 256, moe_intermediate_size: 5120, "
+                 "moe_num_experts: 48, moe_top_k: 3, share_expert_dim: 5120, share_q_dim: 2048, max_position_embedding: 65536, "
+                 "tie_word_embeddings: false}"},
     /* the first block has no experts, unless mlp_layer_types says others */
     {.types = "glm4_moe_lite", .class = "Glm4MoeLiteConfig", .base = LLAMA, .has_experts = hf_after_dense,
      .refused = "attention_bias",

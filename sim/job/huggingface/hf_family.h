@@ -90,6 +90,7 @@ enum block_attention hf_kimi_lists(const struct hf_reading *reading, int block);
 bool hf_after_dense(const struct hf_reading *reading, int block);
 bool hf_sparse_step(const struct hf_reading *reading, int block);
 bool hf_interleaved(const struct hf_reading *reading, int block);
+bool hf_enumerated(const struct hf_reading *reading, int block);
 bool hf_from_to(const struct hf_reading *reading, int block);
 /* For family.derive. */
 void hf_opt(struct hf_reading *reading);

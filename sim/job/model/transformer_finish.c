@@ -20,7 +20,7 @@ static bool given(const struct transformer *shape, const char *key)
 static void check_companions(const struct transformer *shape, struct error *err)
 {
     static const struct { const char *key, *needs; } companions[] = {
-        {"q_rank", "kv_rank"}, {"rope_head_size", "kv_rank"}, {"value_head_size", "kv_rank"},
+        {"rope_head_size", "kv_rank"}, {"value_head_size", "kv_rank"},
         {"experts_per_token", "experts"}, {"expert_ffn", "experts"}, {"expert_skew", "experts"},
         {"shared_experts", "experts"}, {"shared_ffn", "shared_experts"}, {"shared_gate", "shared_experts"},
         {"dense_layers", "experts"}, {"moe_every", "experts"}, {"expert_blocks", "experts"},
@@ -49,6 +49,8 @@ static void check_companions(const struct transformer *shape, struct error *err)
     if (shape->window > 0 && !shape->causal)
         error_clash(err, loc_of(shape, "window"), "transformer: window: goes with a decoder, whose queries "
                     "see earlier keys; expected 'causal: true', or no window");
+    if (shape->q_rank && shape->attention_gate)
+        error_clash(err, loc_of(shape, "attention_gate"), "transformer: attention_gate: does not go with q_rank; leave it out");
     if (shape->kv_rank && !shape->ways.fused_qkv && !field_supplied(&transformer_table, shape, "fused_qkv"))
         error_clash(err, loc_of(shape, "fused_qkv"), "software: fused_qkv: has no effect here: latent "
                     "attention has GEMMs of its own for queries, keys and values; leave it out");

@@ -176,7 +176,8 @@ static const struct field transformer_fields[] = {
      .brief = "latent attention (without biases of its inputs): width of the compressed keys and values; left out: "
               "attention is not latent"},
     {KEY(transformer, q_rank), .kind = FIELD_INT, .min = 1, .max = MAX_WIDTH,
-     .brief = "latent attention: width of the compressed queries; left out: queries are not compressed"},
+     .brief = "width of the compressed queries of latent attention, or without kv_rank of attention whose queries alone are narrowed "
+              "(Step-3); left out: queries are not compressed"},
     {KEY(transformer, rope_head_size), .kind = FIELD_INT, .min = 0, .max = MAX_WIDTH,
      .brief = "latent attention: width of the rotated part that queries and keys have in addition to head_size"},
     {KEY(transformer, value_head_size), .kind = FIELD_INT, .min = 1, .max = MAX_WIDTH,

@@ -159,6 +159,8 @@ static const struct { const char *name; double parameters; const char *config; }
      "num_key_value_heads: 4, use_bias: false, vocab_size: 126464}"},
     {"rednote-hilab/dots.llm1.base", 142774381696, "{model_type: dots1, hidden_size: 4096, first_k_dense_replace: 1, "
      "n_routed_experts: 128, n_shared_experts: 2, num_experts_per_tok: 6}"},
+    /* the text: 316 B on the model's page */
+    {"stepfun-ai/step3 (text)", 316294538240, "{model_type: step3_vl, text_config: {model_type: step3_text}}"},
     /* without its module that predicts further tokens */
     {"zai-org/GLM-4.7-Flash", 29943390976, "{model_type: glm4_moe_lite, num_hidden_layers: 47}"},
     {"Qwen/Qwen2.5-Omni-7B (text)", 7615616512, "{model_type: qwen2_5_omni, thinker_config: {text_config: {model_type: qwen2_5_omni_text}}}"},
