@@ -18,7 +18,7 @@ static const struct { const char *types, *what; } unmodelled[] = {
     {"mamba falcon_mamba jamba zamba", "Mamba-1, whose scan is no matrix product"},
     {"zamba2", "shared blocks: one block's weights serve several places"},
     {"falcon_h1", "attention and Mamba-2 side by side in a block"},
-    {"minimax_m3 minimax_m3_text", "block-sparse attention"},
+    {"minimax_m3 minimax_m3_text minimax_m3_vl", "block-sparse attention"},
     {"deepseek_v4", "compressed attention: keys and values of several tokens are one"},
     {"gemma3n gemma3n_text", "per-layer embeddings"},
     {"kimi_k3", "attention over earlier blocks' results (attn_res), and another activation"},

@@ -15,7 +15,7 @@ const struct family hf_dense[] = {
      .defaults = "{vocab_size: 32000, hidden_size: 4096, intermediate_size: 11008, num_hidden_layers: 32, "
                  "num_attention_heads: 32, num_key_value_heads: null, head_dim: null, max_position_embeddings: 2048, "
                  "tie_word_embeddings: false, attention_bias: false, mlp_bias: false, attention_dropout: 0}"},
-    {.types = "mistral", .class = "MistralConfig", .base = LLAMA,
+    {.types = "mistral", .whole = "mistral3", .class = "MistralConfig", .base = LLAMA,
      .defaults = "{vocab_size: 32000, hidden_size: 4096, intermediate_size: 14336, num_hidden_layers: 32, "
                  "num_attention_heads: 32, num_key_value_heads: 8, head_dim: null, max_position_embeddings: 131072, "
                  "tie_word_embeddings: false, sliding_window: 4096, attention_dropout: 0}"},

@@ -131,10 +131,11 @@ void hf_hybrid_pattern(struct hf_reading *reading)
  * Granite layer without experts is its shared expert's. */
 void hf_mamba(struct hf_reading *reading)
 {
-    int heads = hf_number(reading, "mamba_n_heads", 1), shared = hf_number(reading, "shared_intermediate_size", 0);
+    int heads = hf_number(reading, "mamba_n_heads", 0), shared = hf_number(reading, "shared_intermediate_size", 0);
     double wide = (double)hf_number(reading, "mamba_expand", 2) * hf_number(reading, "hidden_size", 0);
+    int said = hf_number(reading, "mamba_d_head", 0);
 
-    hf_put_number(reading, "mamba.head_size", hf_number(reading, "mamba_d_head", heads > 0 ? (int)(wide / heads) : 0));
+    hf_put_number(reading, "mamba.head_size", said || heads < 1 ? said : wide / heads);
     if (shared < 1)
         return;
     if (hf_is_on(node_get(reading->shape, "experts"))) {

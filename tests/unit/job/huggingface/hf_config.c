@@ -203,6 +203,8 @@ static void widths(void **state)
     assert_true(!shape->mamba && shape->expert_latent == 512 && shape->router_bias && shape->shared_ffn == 7688);
     model = read_config("{model_type: bamba, hidden_size: 512, mamba_n_heads: 16, mamba_d_head: auto}");
     assert_int_equal(model.transformer->mamba->head_size, 64);
+    model = read_config("{model_type: bamba, hidden_size: 512, mamba_n_heads: 8, mamba_expand: 4}");
+    assert_int_equal(model.transformer->mamba->head_size, 256);
     model = read_config("{model_type: granitemoehybrid, num_local_experts: 0, shared_intermediate_size: 96}");
     assert_true(model.transformer->ffn == 96 && model.transformer->experts == 0 && model.transformer->mamba->chunk == 256);
     model = read_config("{model_type: minimax, num_attention_heads: 16, hidden_size: 1024, block_size: 64, sliding_window: 32}");
@@ -333,7 +335,7 @@ static void refusals(void **state)
 {
     static const struct { const char *type, *word; } mechanisms[] = {
         {"jamba", "Mamba-1"}, {"mamba", "Mamba-1"}, {"falcon_mamba", "Mamba-1"}, {"zamba2", "shared blocks"},
-        {"minimax_m3", "block-sparse attention"}, {"deepseek_v4", "compressed attention"}, {"gemma3n", "per-layer embeddings"},
+        {"minimax_m3", "block-sparse attention"}, {"minimax_m3_vl", "block-sparse attention"}, {"deepseek_v4", "compressed attention"}, {"gemma3n", "per-layer embeddings"},
         {"gemma3n_text", "per-layer embeddings"}, {"bailing_moe_linear", "linear attention of another kind"},
         {"falcon_h1", "attention and Mamba-2 side by side"}, {"lfm2", "convolutions"},
     };

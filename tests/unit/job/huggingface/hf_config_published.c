@@ -258,6 +258,16 @@ static void exact_parameters(void **state)
     }
 }
 
+/* Of Qwen3-Next with its module that predicts further tokens, which is like the last block: to the last digit too. */
+static void predicting(void **state)
+{
+    struct model model = read_config("{model_type: qwen3_next}");
+
+    (void)state;
+    model = load_good(arena_printf(&arena, "{hf_config: %s, with: {mtp: 1}}", path));
+    assert_true(model_parameters(&model) == 81324862720);
+}
+
 static bool names(const char *config, const char *type)
 {
     return strstr(config, arena_printf(&arena, "model_type: %s,", type)) || strstr(config, arena_printf(&arena, "model_type: %s}", type));
@@ -307,7 +317,7 @@ static int drop_file(void **state)
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_teardown(name, forget)
-    const struct CMUnitTest tests[] = {TEST(parameters), TEST(exact_parameters), TEST(all_types)};
+    const struct CMUnitTest tests[] = {TEST(parameters), TEST(exact_parameters), TEST(predicting), TEST(all_types)};
 
     return cmocka_run_group_tests(tests, make_file, drop_file);
 }
