@@ -49,7 +49,7 @@ static void attention(struct operators *ops, struct tensor in)
 
 static bool stands(const struct cut *cut)
 {
-    return cut->mixer == MIXER_ATTENTION;
+    return cut->mixer == MIXER_ATTENTION && cut->shape->q_rank == 0;
 }
 
 const struct part_kind part_attention = {PART_ATTENTION, stands, attention};

@@ -4,8 +4,9 @@
  *         │                               ├─ core ── projection ── out
  *         └─ kv-down ── norm ── kv-up ────┘
  *
- * Queries are computed from one narrow latent vector, or from the input; keys and values from another one. Every GPU of the
- * tensor group computes the whole latent vectors, for all tokens; what widens them is split by heads. */
+ * Queries are computed from one narrow latent vector, or from the input; keys and values from another one, or from the input
+ * where only queries are narrowed (multi-matrix factorization attention: StepFun 2025, Step-3, section 3). Every GPU of the tensor
+ * group computes the whole latent vectors, for all tokens; what widens them is split by heads. */
 #include "model/operator.h"
 
 static const unsigned latent_modules = 1u << MODULE_NORMS | 1u << MODULE_LATENT;
@@ -32,7 +33,7 @@ static void widen(struct operators *ops, struct tensor in, enum product_id up, d
 
 static bool stands(const struct cut *cut)
 {
-    return cut->mixer == MIXER_LATENT;
+    return cut->mixer == MIXER_LATENT || (cut->mixer == MIXER_ATTENTION && cut->shape->q_rank > 0);
 }
 
 /* Inputs and outputs of the latent norms are kept. */
@@ -44,8 +45,12 @@ static void latent(struct operators *ops, struct tensor in)
 
     widen(ops, shape->q_rank > 0 ? compressed(ops, in, PRODUCT_Q_DOWN, "q-norm", shape->q_rank, 0) : in, PRODUCT_Q_UP,
           cut->query);
-    widen(ops, compressed(ops, in, PRODUCT_KV_DOWN, "kv-norm", shape->kv_rank, shape->rope_head_size), PRODUCT_KV_UP,
-          cut->heads * (shape->head_size + shape->value_head_size));
+    if (shape->kv_rank > 0)
+        widen(ops, compressed(ops, in, PRODUCT_KV_DOWN, "kv-norm", shape->kv_rank, shape->rope_head_size), PRODUCT_KV_UP,
+              cut->heads * (shape->head_size + shape->value_head_size));
+    else
+        product(ops, &(struct weight_product){.id = PRODUCT_KV_UP, .in = in, .out = cut->key + cut->values, .split = SPLIT_COLUMNS,
+                                              .place = PLACE_BLOCK, .target = LORA_QKV, .whole_input = true});
     keep(ops, (struct kept_value){.name = "latent", .order = KEPT_LATENT, .kind = KEPT_VALUES, .rows = cut->tokens,
                              .as = {ranks, cut->value, 2}, .reduced_by = latent_modules, .reduced = {ranks, cut->value, 1}});
     if (norm_copies(cut))

@@ -22,6 +22,8 @@ static void mlp(struct operators *ops, struct tensor in)
     if (apart)
         gate_sum(ops, cut->tokens);
     between = activation(ops, cut->tokens, cut->ffn, KEPT_MLP);
+    if (shape->mlp == MLP_XIELU)       /* the two factors that it learns */
+        vector(ops, PLACE_MLP, 2);
     product(ops, &(struct weight_product){.id = PRODUCT_MLP_DOWN, .in = between, .out = cut->hidden, .split = SPLIT_ROWS,
                                    .place = PLACE_MLP, .adapts = true, .target = LORA_MLP_DOWN, .bias = shape->bias,
                                    .sums = true, .pieces = true});

@@ -141,7 +141,7 @@ static void test_refused(void **state)
     expect_refused(ON MODEL "memory: {few_bit: 3, recompute: {mode: modules, modules: [activation]}}\n",
                    "memory: few_bit: does not go with recomputation of the activation function");
     expect_refused(ONE "batch: {micro_batches: 1}\nmodel: {preset: llama3-8b}\nmemory: {few_bit: 3}\n",
-                   "memory: few_bit: saves nothing of a squared ReLU, or of a fused SwiGLU");
+                   "memory: few_bit: saves nothing of a squared ReLU or an xIELU, or of a fused SwiGLU");
     expect_refused(ON MODEL "memory: {randomized_linear: 1.5}\n", "0 to 1");
     expect_refused(ON MODEL "memory: {randomized_linear: 0.1, lora: {rank: 8}}\n",
                    "memory: randomized_linear: does not go with lora");

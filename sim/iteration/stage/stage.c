@@ -89,7 +89,7 @@ static int from_layers(struct arena *arena, const struct scenario *scenario, con
     const struct layer *layers;
     size_t count, *begins = NULL, last = (size_t)plan_virtual_stages(&scenario->plan) - 1;
 
-    if (model_layers(arena, &scenario->model, &shard, node_loc(spec->node, "tensor"), &layers, &count,
+    if (model_layers(arena, &scenario->model, &shard, node_loc(spec->node, node_get(spec->node, "tensor") ? "tensor" : "context"), &layers, &count,
                      err) ||
         split_blocks(arena, scenario, layers, split_costs(arena, &costs, layers, count), count, &begins, err))
         return -1;

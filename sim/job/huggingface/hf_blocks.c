@@ -7,8 +7,7 @@
 #include "base/base.h"
 #include "config/field.h"
 
-/* Whether a sequence has the number. */
-static bool has_number(const struct node *list, int number)
+bool hf_has_number(const struct node *list, int number)
 {
     for (size_t i = 0; list && list->kind == NODE_SEQUENCE && i < list->count; i++)
         if (list->items[i]->kind == NODE_SCALAR && atoi(list->items[i]->text) == number)
@@ -57,10 +56,15 @@ enum block_attention hf_if_used(const struct hf_reading *reading, int block)
     return hf_true(reading, "use_sliding_window") ? BLOCK_SLIDING : BLOCK_FULL;
 }
 
-/* Blocks from max_window_layers on have the window (qwen2, qwen3). */
+/* Blocks from max_window_layers on have the window (dots1; qwen2, qwen3 if use_sliding_window says so too). */
+enum block_attention hf_from_window(const struct hf_reading *reading, int block)
+{
+    return block >= hf_number(reading, "max_window_layers", 0) ? BLOCK_SLIDING : BLOCK_FULL;
+}
+
 enum block_attention hf_later(const struct hf_reading *reading, int block)
 {
-    return block >= hf_number(reading, "max_window_layers", 0) ? hf_if_used(reading, block) : BLOCK_FULL;
+    return hf_from_window(reading, block) == BLOCK_SLIDING ? hf_if_used(reading, block) : BLOCK_FULL;
 }
 
 /* Every second block before max_window_layers (qwen2_moe). */
@@ -112,26 +116,25 @@ enum block_attention hf_named(const struct hf_reading *reading, int block)
     return BLOCK_FULL;
 }
 
-/* layer_types of the file. Reports what is no attention of keys by queries. */
-static enum block_attention listed(const struct hf_reading *reading, const struct node *types, int block)
+enum block_attention hf_listed(const struct hf_reading *reading, const struct node *types, int block)
 {
     static const struct { const char *name; enum block_attention attention; } known[] = {
         {"full_attention", BLOCK_FULL}, {"attention", BLOCK_FULL}, {"global", BLOCK_FULL},
         {"deepseek_sparse_attention", BLOCK_FULL},           /* hf_note says what its indexer would do */
         {"sliding_attention", BLOCK_SLIDING}, {"local", BLOCK_SLIDING}, {"chunked_attention", BLOCK_CHUNKED},
+        {"linear_attention", BLOCK_LINEAR}, {"mamba", BLOCK_LINEAR},
     };
     const struct node *item = types->items[block];
 
     for (size_t i = 0; item->kind == NODE_SCALAR && i < COUNT(known); i++)
-        if (!strcmp(item->text, known[i].name))
+        if (!strcmp(item->text, known[i].name) && (reading->family->linear || known[i].attention != BLOCK_LINEAR))
             return known[i].attention;
     error_add(reading->err, EXIT_INPUT, item->loc, "hf_config: layer_types: '%s' is not modelled; expected "
               "full_attention, sliding_attention or chunked_attention", item->kind == NODE_SCALAR ? item->text : "");
     return BLOCK_FULL;
 }
 
-/* The list of layer_types, where it has an item for each block; else NULL. */
-static const struct node *layer_types(const struct hf_reading *reading, const char *key)
+const struct node *hf_block_list(const struct hf_reading *reading, const char *key)
 {
     const struct node *types = node_get(reading->config, key);
 
@@ -172,13 +175,13 @@ static int period(const bool *marked, int layers)
 
 void hf_windows(struct hf_reading *reading)
 {
-    const struct node *types = layer_types(reading, "layer_types");
+    const struct node *types = hf_block_list(reading, "layer_types");
     bool *full = ARENA_ARRAY(reading->arena, bool, reading->layers + 1);
-    int count[3] = {0}, window, before = reading->err->count;
+    int count[BLOCK_ATTENTIONS] = {0}, window, before = reading->err->count;
     const char *key;
 
     for (int i = 0; i < reading->layers; i++) {
-        enum block_attention attention = types                      ? listed(reading, types, i)
+        enum block_attention attention = types                      ? hf_listed(reading, types, i)
                                          : reading->family->attention ? reading->family->attention(reading, i)
                                                                       : BLOCK_SLIDING;
 
@@ -221,7 +224,7 @@ bool hf_sparse_step(const struct hf_reading *reading, int block)
 {
     int step = hf_number(reading, "decoder_sparse_step", 1);
 
-    return !has_number(node_get(reading->config, "mlp_only_layers"), block) && step > 0 && (block + 1) % step == 0;
+    return !hf_has_number(node_get(reading->config, "mlp_only_layers"), block) && step > 0 && (block + 1) % step == 0;
 }
 
 bool hf_interleaved(const struct hf_reading *reading, int block)
@@ -229,7 +232,26 @@ bool hf_interleaved(const struct hf_reading *reading, int block)
     const struct node *listed_blocks = node_get(reading->config, "moe_layers");
     int step = hf_number(reading, "interleave_moe_layer_step", 1);
 
-    return listed_blocks ? has_number(listed_blocks, block) : step > 0 && (block + 1) % step == 0;
+    return listed_blocks ? hf_has_number(listed_blocks, block) : step > 0 && (block + 1) % step == 0;
+}
+
+/* Step-3's moe_layers_enum: a list, or a text of numbers with commas; the class's names all blocks but four and the last. */
+bool hf_enumerated(const struct hf_reading *reading, int block)
+{
+    const struct node *blocks = node_get(reading->config, "moe_layers_enum");
+    const char *text = blocks && blocks->kind == NODE_SCALAR ? blocks->text : "";
+    bool found = false;
+
+    if (!blocks)
+        return block >= 4 && block < 60;
+    while (*text) {
+        char *end;
+        long number = strtol(text, &end, 10);
+
+        found |= end != text && number == block;
+        text = *end ? end + 1 : end;
+    }
+    return found || hf_has_number(blocks, block);
 }
 
 bool hf_from_to(const struct hf_reading *reading, int block)
@@ -240,16 +262,22 @@ bool hf_from_to(const struct hf_reading *reading, int block)
            (block + 1) % every == 0;
 }
 
+bool hf_sparse(const struct hf_reading *reading, const struct node *types, int block)
+{
+    const struct node *item = types ? types->items[block] : NULL;
+
+    return item ? item->kind == NODE_SCALAR && !strcmp(item->text, "sparse")
+                : !reading->family->has_experts || reading->family->has_experts(reading, block);
+}
+
 void hf_expert_blocks(struct hf_reading *reading)
 {
-    const struct node *types = layer_types(reading, "mlp_layer_types"), *item;
+    const struct node *types = hf_block_list(reading, "mlp_layer_types");
     bool *sparse = ARENA_ARRAY(reading->arena, bool, reading->layers + 1), any = false, first = true;
     int dense = 0;
 
     for (int i = 0; i < reading->layers; i++) {
-        item = types ? types->items[i] : NULL;
-        sparse[i] = item ? item->kind == NODE_SCALAR && !strcmp(item->text, "sparse")
-                         : !reading->family->has_experts || reading->family->has_experts(reading, i);
+        sparse[i] = hf_sparse(reading, types, i);
         any |= sparse[i];
     }
     while (dense < reading->layers && !sparse[dense])

@@ -10,14 +10,20 @@
 #include "config/field.h"
 
 /* Keys of `transformer` that go with `experts` only. */
-static const char of_experts[] = "experts_per_token expert_ffn shared_experts shared_ffn shared_gate dense_layers";
+static const char of_experts[] = "experts experts_per_token expert_ffn shared_experts shared_ffn shared_gate dense_layers "
+                                 "router_bias expert_latent";
 
 /* Types whose layers are no attention and MLP. */
 static const struct { const char *types, *what; } unmodelled[] = {
-    {"qwen3_next qwen3_5_text qwen3_5_moe_text kimi_linear minimax minimax_text_01 minimax_m1 bailing_moe_linear "
-     "bailing_moe_v2_5 olmo_hybrid", "linear attention"},
-    {"mamba mamba2 falcon_mamba falcon_h1 jamba nemotron_h bamba zamba zamba2 granitemoehybrid plamo2",
-     "state-space layers"},
+    {"mamba falcon_mamba jamba zamba", "Mamba-1, whose scan is no matrix product"},
+    {"zamba2", "shared blocks: one block's weights serve several places"},
+    {"falcon_h1", "attention and Mamba-2 side by side in a block"},
+    {"minimax_m3 minimax_m3_text minimax_m3_vl", "block-sparse attention"},
+    {"deepseek_v4", "compressed attention: keys and values of several tokens are one"},
+    {"gemma3n gemma3n_text", "per-layer embeddings"},
+    {"kimi_k3", "attention over earlier blocks' results (attn_res), and another activation"},
+    {"bailing_moe_linear bailing_moe_v2_5 olmo_hybrid", "linear attention of another kind"},
+    {"mamba2 plamo2", "state-space layers of another kind"},
     {"rwkv recurrent_gemma xlstm", "recurrent layers"},
     {"lfm2 lfm2_moe", "convolutions"},
 };
@@ -37,7 +43,7 @@ static struct node *tree(struct arena *arena, const char *name, const char *text
 
 static const struct family *family_named(const char *type)
 {
-    const struct family *const tables[] = {hf_dense, hf_experts};
+    const struct family *const tables[] = {hf_dense, hf_experts, hf_hybrids};
 
     for (size_t i = 0; i < COUNT(tables); i++)
         for (const struct family *family = tables[i]; family->types; family++)
@@ -48,7 +54,7 @@ static const struct family *family_named(const char *type)
 
 static const char *supported(struct arena *arena)
 {
-    const struct family *const tables[] = {hf_dense, hf_experts};
+    const struct family *const tables[] = {hf_dense, hf_experts, hf_hybrids};
     const char *list = NULL;
 
     for (size_t i = 0; i < COUNT(tables); i++)
@@ -66,30 +72,36 @@ static const char *text_of(const struct node *node)
     return node && node->kind == NODE_SCALAR ? node->text : NULL;
 }
 
-/* A text_config may leave its model_type to the class of the whole model. */
+/* Reports a type whose layers are not modelled; returns whether it is one. */
+static bool is_unmodelled(const struct hf_reading *reading, const struct node *type)
+{
+    for (size_t i = 0; text_of(type) && i < COUNT(unmodelled); i++)
+        if (word_in(unmodelled[i].types, type->text)) {
+            error_add(reading->err, EXIT_INPUT, type->loc, "hf_config: model_type '%s' has %s, which is not modelled; expected "
+                      "attention, Mamba-2, delta nets or lightning attention, with MLPs or experts", type->text, unmodelled[i].what);
+            return true;
+        }
+    return false;
+}
+
+/* A part may leave its model_type to the class of the whole model. */
 static const struct family *family_of(struct hf_reading *reading)
 {
-    bool part = reading->file != reading->whole;
     const struct node *own = node_get(reading->file, "model_type"), *outer = node_get(reading->whole, "model_type");
     const struct node *node = text_of(own) ? own : outer;
     const char *type = text_of(node);
     const struct family *family = type ? family_named(type) : NULL;
 
+    if (is_unmodelled(reading, outer) || is_unmodelled(reading, own))
+        return NULL;
     if (family)
         return family;
-    for (size_t i = 0; type && i < COUNT(unmodelled); i++)
-        if (word_in(unmodelled[i].types, type)) {
-            error_add(reading->err, EXIT_INPUT, node->loc, "hf_config: model_type '%s' has %s, which %s not modelled; "
-                      "expected a model of attention and MLPs or experts", type, unmodelled[i].what,
-                      strstr(unmodelled[i].what, "attention") ? "is" : "are");
-            return NULL;
-        }
     if (!type)
         error_add(reading->err, EXIT_INPUT, reading->file->loc, "hf_config: missing key 'model_type'; supported are %s",
                   supported(reading->arena));
-    else if (part && !text_of(own))
-        error_add(reading->err, EXIT_INPUT, reading->file->loc, "hf_config: text_config has no 'model_type', and the "
-                  "whole's, '%s', is not supported; expected one of %s", type, supported(reading->arena));
+    else if (reading->part && !text_of(own))
+        error_add(reading->err, EXIT_INPUT, reading->file->loc, "hf_config: %s has no 'model_type', and the whole's, '%s', is "
+                  "not supported; expected one of %s", reading->part, type, supported(reading->arena));
     else
         error_add(reading->err, EXIT_INPUT, node->loc, "hf_config: model_type '%s' is not supported; supported are %s",
                   type, supported(reading->arena));
@@ -167,7 +179,7 @@ static void apply(struct hf_reading *reading, const struct hf_rule *rule, enum k
     value = single(reading, rule, value);
     for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
         if (!rule->value)
-            node_put(reading->arena, reading->shape, word, (struct node *)(uintptr_t)value);
+            hf_put_node(reading, word, value);
         else if (hf_true(reading, rule->key))
             hf_put(reading, word, rule->value);
     }
@@ -198,7 +210,9 @@ static void check_missing(struct hf_reading *reading)
             bool follows = !strcmp(needed[i], "ffn") && standard && node_is_null(standard);   /* 4 x hidden */
             bool useless = !node_get(reading->shape, "experts") && !strcmp(needed[i], "experts_per_token");
 
-            bool dense = !strcmp(needed[i], "experts") && standard && node_is_null(standard);
+            /* it has none, or no block for them */
+            bool dense = !strcmp(needed[i], "experts") && standard &&
+                         (node_is_null(standard) || node_get(reading->config, rule->key));
 
             if (strcmp(rule->to, needed[i]) || !standard || follows || useless || dense ||
                 has_own_rule(reading->family, rule->key) || node_get(reading->shape, needed[i]) ||
@@ -244,12 +258,20 @@ static void check_refused(const struct hf_reading *reading)
     char *words = arena_strdup(reading->arena, reading->family->refused ? reading->family->refused : ""), *rest;
 
     for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
-        if (hf_true(reading, word))
-            error_add(reading->err, EXIT_INPUT, node_loc(reading->file, word), "hf_config: %s: true, which is not "
-                      "modelled for %s; expected false", word, reading->family->types);
+        if (hf_is_on(node_get(reading->config, word)))
+            error_add(reading->err, EXIT_INPUT, node_loc(reading->file, word), "hf_config: %s: is not modelled for %s; expected "
+                      "false, or none", word, reading->family->types);
 }
 
-/* A model whose experts are null has none. */
+static bool has_experts(const struct hf_reading *reading)
+{
+    const char *pattern = text_of(node_get(reading->shape, "pattern"));
+
+    return (hf_is_on(node_get(reading->shape, "experts")) || node_get(reading->with, "experts")) &&
+           (!pattern || strchr(pattern, 'E'));
+}
+
+/* A model whose experts are null or 0 has none, and so has one without a block for them. */
 static void drop_experts(struct hf_reading *reading)
 {
     struct node *kept = node_mapping(reading->arena);
@@ -280,10 +302,13 @@ static void translate(struct hf_reading *reading)
     reading->layers = text_of(layers) ? atoi(layers->text) : 0;
     if (reading->layers < 1 || reading->layers > 100000)
         reading->layers = 0;
-    hf_windows(reading);
-    if (!node_get(reading->shape, "experts") && !node_get(reading->with, "experts"))
-        drop_experts(reading);
+    if (family->linear)
+        hf_hybrid_pattern(reading);
     else
+        hf_windows(reading);
+    if (!has_experts(reading))
+        drop_experts(reading);
+    else if (!family->linear)
         hf_expert_blocks(reading);
     check_missing(reading);
     check_refused(reading);
@@ -304,17 +329,31 @@ static const char *number_format(const struct hf_reading *reading)
     return NULL;
 }
 
+/* Models that do more than text keep the transformer's keys in a mapping of its own; a thinker's is inside another one. */
+static void find_part(struct hf_reading *reading)
+{
+    static const char *const parts[] = {"thinker_config", "text_config", "llm_config", "language_config"};
+
+    reading->file = reading->whole;
+    for (size_t i = 0; i < COUNT(parts); i++) {
+        const struct node *part = node_get(reading->file, parts[i]);
+
+        if (part && part->kind == NODE_MAPPING) {
+            reading->file = part;
+            reading->part = parts[i];
+        }
+    }
+}
+
 int hf_config_of(struct arena *arena, const struct node *file, const struct node *with, struct hf_config *config,
                  struct error *err)
 {
     struct hf_reading reading = {.arena = arena, .err = err, .with = with, .whole = file};
     int before = err->count + err->dropped;
-    const struct node *text;
 
     if (reading.whole->kind != NODE_MAPPING)
         return error_add(err, EXIT_INPUT, reading.whole->loc, "hf_config: expected a mapping, as in a config.json");
-    text = node_get(reading.whole, "text_config");
-    reading.file = text && text->kind == NODE_MAPPING ? text : reading.whole;
+    find_part(&reading);
     reading.family = family_of(&reading);
     if (!reading.family)
         return -1;

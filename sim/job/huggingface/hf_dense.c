@@ -15,10 +15,28 @@ const struct family hf_dense[] = {
      .defaults = "{vocab_size: 32000, hidden_size: 4096, intermediate_size: 11008, num_hidden_layers: 32, "
                  "num_attention_heads: 32, num_key_value_heads: null, head_dim: null, max_position_embeddings: 2048, "
                  "tie_word_embeddings: false, attention_bias: false, mlp_bias: false, attention_dropout: 0}"},
-    {.types = "mistral", .class = "MistralConfig", .base = LLAMA,
+    {.types = "mistral", .whole = "mistral3", .class = "MistralConfig", .base = LLAMA,
      .defaults = "{vocab_size: 32000, hidden_size: 4096, intermediate_size: 14336, num_hidden_layers: 32, "
                  "num_attention_heads: 32, num_key_value_heads: 8, head_dim: null, max_position_embeddings: 131072, "
                  "tie_word_embeddings: false, sliding_window: 4096, attention_dropout: 0}"},
+    {.types = "ministral3", .class = "Ministral3Config", .base = LLAMA,
+     .defaults = "{vocab_size: 131072, hidden_size: 4096, intermediate_size: 14336, num_hidden_layers: 34, "
+                 "num_attention_heads: 32, num_key_value_heads: 8, head_dim: 128, max_position_embeddings: 262144, "
+                 "tie_word_embeddings: false, sliding_window: null, attention_dropout: 0}"},
+    {.types = "arcee", .class = "ArceeConfig", .base = LLAMA, .fixed = "{mlp: squared-relu}",
+     .defaults = "{vocab_size: 32000, hidden_size: 2560, intermediate_size: 18432, num_hidden_layers: 32, "
+                 "num_attention_heads: 32, num_key_value_heads: null, head_dim: null, max_position_embeddings: 4096, "
+                 "tie_word_embeddings: false, attention_bias: false, mlp_bias: false, attention_dropout: 0}"},
+    {.types = "apertus", .class = "ApertusConfig", .base = LLAMA, .fixed = "{mlp: xielu, qk_norm: head}",
+     .defaults = "{vocab_size: 131072, hidden_size: 4096, intermediate_size: 14336, num_hidden_layers: 32, "
+                 "num_attention_heads: 32, num_key_value_heads: null, max_position_embeddings: 65536, "
+                 "tie_word_embeddings: false, attention_bias: false, attention_dropout: 0}"},
+    /* of the hub (XiaomiMiMo/MiMo-7B-Base, configuration_mimo.py): qwen2 with a module that predicts further tokens */
+    {.types = "mimo", .class = "MiMoConfig", .base = LLAMA, .fixed = "{qkv_bias: true, projection_bias: false}",
+     .attention = hf_later,
+     .defaults = "{vocab_size: 151936, hidden_size: 4096, intermediate_size: 22016, num_hidden_layers: 32, "
+                 "num_attention_heads: 32, num_key_value_heads: 32, head_dim: null, max_position_embeddings: 32768, "
+                 "tie_word_embeddings: false, attention_dropout: 0, sliding_window: 4096, max_window_layers: 28}"},
     /* a norm after each half of a block instead of before it, which costs the same */
     {.types = "olmo2", .class = "Olmo2Config", .base = LLAMA, .fixed = "{qk_norm: width}",
      .defaults = "{vocab_size: 50304, hidden_size: 4096, intermediate_size: 11008, num_hidden_layers: 32, "
@@ -57,6 +75,11 @@ const struct family hf_dense[] = {
      .defaults = "{vocab_size: 152064, hidden_size: 8192, intermediate_size: 29568, num_hidden_layers: 80, "
                  "num_attention_heads: 64, num_key_value_heads: 8, max_position_embeddings: 32768, "
                  "tie_word_embeddings: false, attention_dropout: 0, sliding_window: 4096, max_window_layers: 80}"},
+    {.types = "qwen2_5_omni_text", .whole = "qwen2_5_omni_thinker", .class = "Qwen2_5OmniTextConfig", .base = LLAMA,
+     .fixed = "{qkv_bias: true, projection_bias: false}", .attention = hf_later,
+     .defaults = "{vocab_size: 152064, hidden_size: 3584, intermediate_size: 18944, num_hidden_layers: 28, "
+                 "num_attention_heads: 28, num_key_value_heads: 4, max_position_embeddings: 32768, "
+                 "tie_word_embeddings: false, attention_dropout: 0, sliding_window: 32768, max_window_layers: 28}"},
     {.types = "qwen3", .class = "Qwen3Config", .base = LLAMA, .fixed = "{qk_norm: head}", .attention = hf_later,
      .defaults = "{vocab_size: 151936, hidden_size: 4096, intermediate_size: 22016, num_hidden_layers: 32, "
                  "num_attention_heads: 32, num_key_value_heads: 32, head_dim: 128, max_position_embeddings: 32768, "
@@ -172,6 +195,10 @@ const struct family hf_dense[] = {
      .rules = {{"n_positions", "positions sequence", NULL}}, .refused = "add_cross_attention",
      .defaults = "{vocab_size: 50257, n_positions: 1024, n_embd: 768, n_layer: 12, n_head: 12, n_inner: null, "
                  "resid_pdrop: 0.1, attn_pdrop: 0.1, tie_word_embeddings: true}"},
+    {.types = "gpt_bigcode", .class = "GPTBigCodeConfig", .base = GPT, .derive = hf_bigcode,
+     .rules = {{"n_positions", "positions sequence", NULL}}, .refused = "add_cross_attention",
+     .defaults = "{vocab_size: 50257, n_positions: 1024, n_embd: 768, n_layer: 12, n_head: 12, n_inner: null, "
+                 "resid_pdrop: 0.1, attn_pdrop: 0.1, tie_word_embeddings: true, multi_query: true}"},
     {.types = "gpt_neo", .class = "GPTNeoConfig", .base = GPT, .fixed = "{qkv_bias: false}", .attention = hf_named,
      .rules = {{"max_position_embeddings", "positions sequence", NULL}},
      .defaults = "{vocab_size: 50257, max_position_embeddings: 2048, hidden_size: 2048, num_layers: 24, num_heads: 16, "

@@ -75,6 +75,13 @@ void hf_mpt(struct hf_reading *reading)
         hf_put(reading, "qk_norm", "width");
 }
 
+/* GPTBigCodeConfig: one head of keys and values, or as many as of queries. */
+void hf_bigcode(struct hf_reading *reading)
+{
+    if (hf_true(reading, "multi_query"))
+        hf_put_number(reading, "kv_heads", 1);
+}
+
 /* HunYuanMoE: shared experts only with use_mixed_mlp_moe, each of intermediate_size. */
 void hf_hunyuan(struct hf_reading *reading)
 {

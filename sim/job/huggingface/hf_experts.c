@@ -68,6 +68,12 @@ const struct family hf_experts[] = {
                  "num_attention_heads: 16, num_key_value_heads: 16, head_dim: null, max_position_embeddings: 128000, "
                  "tie_word_embeddings: false, attention_bias: false, attention_dropout: 0, decoder_sparse_step: 1, "
                  "moe_intermediate_size: 1408, num_experts_per_tok: 4, num_experts: 60}"},
+    {.types = "qwen3_omni_moe_text", .whole = "qwen3_omni_moe_thinker", .class = "Qwen3OmniMoeTextConfig", .base = LLAMA,
+     .fixed = "{qk_norm: head}", .has_experts = hf_sparse_step,
+     .defaults = "{vocab_size: 3584, hidden_size: 2048, intermediate_size: 18944, num_hidden_layers: 28, "
+                 "num_attention_heads: 28, num_key_value_heads: 4, head_dim: null, max_position_embeddings: 32768, "
+                 "tie_word_embeddings: false, attention_bias: false, attention_dropout: 0, sliding_window: null, "
+                 "decoder_sparse_step: 1, moe_intermediate_size: 768, num_experts_per_tok: 8, num_experts: 128}"},
     /* intermediate_size is of experts, intermediate_size_mlp of dense blocks; the norm of queries and keys
      * (use_qk_norm) has no weights, and is left out */
     {.types = "llama4_text", .whole = "llama4", .class = "Llama4TextConfig", .base = LLAMA,
@@ -106,6 +112,40 @@ const struct family hf_experts[] = {
                  "n_routed_experts: 256, kv_lora_rank: 512, q_lora_rank: 2048, qk_rope_head_dim: 64, v_head_dim: 256, "
                  "qk_nope_head_dim: 192, num_experts_per_tok: 8, first_k_dense_replace: 3, "
                  "max_position_embeddings: 202752, tie_word_embeddings: false, attention_dropout: 0, index_topk: 2048}"},
+    /* of the hub (inclusionAI/Ling-lite, configuration_bailing_moe.py) */
+    {.types = "bailing_moe", .class = "BailingMoeConfig", .base = LLAMA, .has_experts = hf_after_dense,
+     .rules = {{"use_qkv_bias", "qkv_bias", NULL}, {"use_bias", "projection_bias", NULL},
+               {"num_shared_experts", "shared_experts", NULL}, {"output_dropout", "dropout", NULL},
+               {"use_qk_norm", "qk_norm", "head"}},
+     .defaults = "{vocab_size: 30592, hidden_size: 1024, intermediate_size: null, num_hidden_layers: 24, "
+                 "num_attention_heads: 16, num_key_value_heads: null, head_dim: null, max_position_embeddings: 16384, "
+                 "tie_word_embeddings: false, use_qkv_bias: false, use_bias: true, attention_dropout: 0.1, "
+                 "output_dropout: 0.1, num_experts: 16, num_shared_experts: 0, num_experts_per_tok: 2, "
+                 "moe_intermediate_size: null, first_k_dense_replace: 0}"},
+    {.types = "dots1", .class = "Dots1Config", .base = LLAMA, .fixed = "{qk_norm: head}", .has_experts = hf_after_dense,
+     .attention = hf_from_window,
+     .defaults = "{vocab_size: 152064, hidden_size: 4608, intermediate_size: 10944, moe_intermediate_size: 1408, "
+                 "num_hidden_layers: 62, num_attention_heads: 32, num_key_value_heads: 32, head_dim: null, "
+                 "n_shared_experts: null, n_routed_experts: null, num_experts_per_tok: null, first_k_dense_replace: 0, "
+                 "max_position_embeddings: 2048, tie_word_embeddings: false, attention_bias: false, attention_dropout: 0, "
+                 "sliding_window: 4096, max_window_layers: 62}"},
+    /* of the hub (stepfun-ai/step3, configuration_step3.py) */
+    {.types = "step3_text", .whole = "step3_vl", .class = "Step3TextConfig", .base = LLAMA, .fixed = "{shared_experts: 1}",
+     .has_experts = hf_enumerated,
+     .rules = {{"moe_top_k", "experts_per_token", NULL}, {"share_expert_dim", "shared_ffn", NULL}, {"share_q_dim", "q_rank", NULL},
+               {"num_attention_groups", "kv_heads", NULL}, {"max_position_embedding", "sequence", NULL}},
+     .defaults = "{vocab_size: 128815, hidden_size: 7168, intermediate_size: 18432, num_hidden_layers: 61, "
+                 "num_attention_heads: 64, num_attention_groups: 1, head_dim: 256, moe_intermediate_size: 5120, "
+                 "moe_num_experts: 48, moe_top_k: 3, share_expert_dim: 5120, share_q_dim: 2048, max_position_embedding: 65536, "
+                 "tie_word_embeddings: false}"},
+    /* the first block has no experts, unless mlp_layer_types says others */
+    {.types = "glm4_moe_lite", .class = "Glm4MoeLiteConfig", .base = LLAMA, .has_experts = hf_after_dense,
+     .refused = "attention_bias",
+     .defaults = "{vocab_size: 154880, hidden_size: 2048, intermediate_size: 10240, moe_intermediate_size: 1536, "
+                 "num_hidden_layers: 47, num_attention_heads: 20, num_key_value_heads: 20, n_shared_experts: 1, "
+                 "n_routed_experts: 64, kv_lora_rank: 512, q_lora_rank: 768, qk_rope_head_dim: 64, v_head_dim: 256, "
+                 "qk_nope_head_dim: 192, num_experts_per_tok: 4, first_k_dense_replace: 1, max_position_embeddings: 202752, "
+                 "tie_word_embeddings: false, attention_dropout: 0}"},
     /* of the hub (inclusionAI/Ling-mini-2.0, configuration_bailing_moe_v2.py) */
     {.types = "bailing_moe_v2", .class = "BailingMoeV2Config", .base = LLAMA, .has_experts = hf_after_dense,
      .rules = {{"use_qk_norm", "qk_norm", "head"}, {"use_qkv_bias", "qkv_bias", NULL},

@@ -14,6 +14,8 @@ static const struct { const char *key, *what; } uncounted[] = {
      "that of a decoder"},
     {"num_nextn_predict_layers", "num_nextn_predict_layers (modules that predict further tokens, with parameters, time "
      "and memory of their own; 'with: {mtp: N}' counts them)"},
+    {"mtp_num_hidden_layers", "mtp_num_hidden_layers (modules that predict further tokens, with parameters, time and memory of "
+     "their own; 'with: {mtp: N}' counts them)"},
     {"use_mtp", "use_mtp (modules that predict further tokens, with parameters, time and memory of their own)"},
     {"index_topk", "index_topk (an indexer chooses keys for each query: its own parameters are left out, and attention "
      "is that to all keys)"},
@@ -27,13 +29,6 @@ static const struct { const char *key, *what; } uncounted[] = {
 /* Keys of `transformer` on which the number of parameters depends. */
 static const char sizes[] = "layers hidden heads kv_heads head_size ffn vocabulary experts experts_per_token "
                             "expert_ffn shared_experts shared_ffn kv_rank q_rank rope_head_size value_head_size window";
-
-static bool is_on(const struct node *value)
-{
-    if (!value || node_is_null(value))
-        return false;
-    return value->kind != NODE_SCALAR ? value->count > 0 : strcmp(value->text, "false") && strcmp(value->text, "0");
-}
 
 static const char *joined(struct arena *arena, const char *list, const char *item, const char *between)
 {
@@ -76,12 +71,13 @@ const char *hf_note(const struct hf_reading *reading)
     struct arena *arena = reading->arena;
     const char *note = NULL, *list = NULL, *defaults = left_out(reading);
 
-    if (reading->file != reading->whole || is_on(node_get(reading->whole, "vision_config")))
-        note = reading->file != reading->whole ? "of config.json's model the part in text_config alone is modelled" :
-                                                 "of config.json's model the part that computes text alone is modelled";
+    if (reading->part)
+        note = arena_printf(arena, "of config.json's model the part in %s alone is modelled", reading->part);
+    else if (hf_is_on(node_get(reading->whole, "vision_config")))
+        note = "of config.json's model the part that computes text alone is modelled";
     for (size_t i = 0; i < COUNT(uncounted); i++)
-        if (is_on(node_get(reading->config, uncounted[i].key)) || is_on(node_get(reading->whole, uncounted[i].key)) ||
-            is_on(node_get(node_get(reading->config, "attn_config"), uncounted[i].key)))
+        if (hf_is_on(node_get(reading->config, uncounted[i].key)) || hf_is_on(node_get(reading->whole, uncounted[i].key)) ||
+            hf_is_on(node_get(node_get(reading->config, "attn_config"), uncounted[i].key)))
             list = joined(arena, list, uncounted[i].what, ", ");
     if (list)
         note = joined(arena, note, arena_printf(arena, "config.json says %s: not modelled; times and memory are those "

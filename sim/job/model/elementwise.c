@@ -227,6 +227,21 @@ static void squared_relu(struct operators *ops, const char *name, double element
                   (fused ? 3 : 2 + 2 + 3 + 3) * elements * cut->value);
 }
 
+/* xIELU (Huang and Schlag 2024): a x^2 + b x above 0 and c (e^x - 1 - x) + b x below, of which a and c are learned. One kernel
+ * has as many values as GELU's. In plain PyTorch (Transformers, activations.py: _xielu_python) forward is a comparison, five
+ * operations that read one value and write one, five of two values, and the choice by the comparison's result; backward, by
+ * autograd, seven of one value, eleven of two, and the sums that are the gradients of a and c. */
+static void xielu(struct operators *ops, const char *name, double elements)
+{
+    const struct cut *cut = ops->cut;
+    bool fused = cut->shape->ways.fused_kernels;
+
+    plain_kernels(ops, name, PHASE_FORWARD, CLASS_OTHER, fused ? 1 : 12,
+                  (fused ? 2 : 1 + 5 * 2 + 5 * 3 + 3) * elements * cut->value + (fused ? 0 : 2 * elements));
+    plain_kernels(ops, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, fused ? 1 : 20,
+                  (fused ? 3 : 7 * 2 + 11 * 3 + 2) * elements * cut->value + (fused ? 0 : 2 * elements));
+}
+
 /* GELU: forward reads x, writes y; backward reads dy and x, writes dx. Operation by operation, as Megatron-LM writes it
  * (0.5 x (1 + tanh(c x (1 + d x x)))), it is six kernels that read and write a value and three that read two; its
  * backward, by autograd: seven products of two values, the tanh's gradient among them, three by a constant, and three
@@ -250,6 +265,8 @@ static void function_kernels(struct operators *ops, double elements)
         plain_kernels(ops, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 3, 9 * elements * cut->value);
     } else if (cut->shape->mlp == MLP_SQUARED_RELU) {
         squared_relu(ops, name, elements);
+    } else if (cut->shape->mlp == MLP_XIELU) {
+        xielu(ops, name, elements);
     } else if (!gated && !cut->shape->ways.fused_gelu) {
         plain_kernels(ops, name, PHASE_FORWARD, CLASS_OTHER, 9, (6 * 2 + 3 * 3) * elements * cut->value);
         plain_kernels(ops, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 13,
@@ -276,17 +293,19 @@ static double function_gradients(const struct cut *cut, double elements)
 
 /* Kept are the inputs of the function (with its gate) and, unless it runs again, of the second product; in plain
  * PyTorch then also the SiLU's output, the other factor of the gate, or of a GELU operation by operation the factors of
- * its three products of two values, the tanh's result and the input: seven. Separate clamps keep their inputs too. */
+ * its three products of two values, the tanh's result and the input: seven; or of an xIELU the input, the two factors that its
+ * products have besides, and the exponential. Separate clamps keep their inputs too. */
 struct tensor activation(struct operators *ops, double rows, double width, enum kept_order order)
 {
     const struct cut *cut = ops->cut;
     bool gated = cut->shape->mlp == MLP_SWIGLU;
     bool clamps = gated && cut->shape->swiglu_limit > 0 && !cut->shape->ways.fused_clamp;
-    int gelu = cut->shape->ways.fused_gelu || cut->shape->mlp != MLP_GELU ? 1 : 7,
+    int inputs = cut->shape->mlp == MLP_GELU && !cut->shape->ways.fused_gelu ? 7 :
+                 cut->shape->mlp == MLP_XIELU && !cut->shape->ways.fused_kernels ? 4 : 1,
         factors = cut->shape->ways.fused_kernels ? 1 : 2;
     struct kept_value function = {.name = "function input", .order = order, .kind = KEPT_FUNCTION, .rows = rows,
                                   .reduced_by = 1u << MODULE_ACTIVATION, .reduced = {width, cut->value, 1},
-                                  .as = {width, cut->value, gated ? 1 : gelu}};
+                                  .as = {width, cut->value, inputs}};
     struct tensor output = {rows, width, -1, 1u << MODULE_ACTIVATION};
 
     operator_begin(ops, mlp_names[cut->shape->mlp], 1u << MODULE_ACTIVATION)->peak.backward = function_gradients(

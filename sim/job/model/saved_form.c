@@ -6,8 +6,8 @@
 
 static const char *few_bit_fault(const struct transformer *shape, const struct shard *shard)
 {
-    if (shape->mlp == MLP_SQUARED_RELU || (shape->mlp == MLP_SWIGLU && shape->ways.fused_kernels))
-        return "saves nothing of a squared ReLU, or of a fused SwiGLU, which keeps its two inputs: it would need the SiLU's "
+    if (shape->mlp == MLP_SQUARED_RELU || shape->mlp == MLP_XIELU || (shape->mlp == MLP_SWIGLU && shape->ways.fused_kernels))
+        return "saves nothing of a squared ReLU or an xIELU, or of a fused SwiGLU, which keeps its two inputs: it would need the SiLU's "
                "result instead of the gate, as large; expected software without fused kernels, or 'mlp: gelu'";
     if (shard->recomputed >> MODULE_ACTIVATION & 1)
         return "does not go with recomputation of the activation function (recompute: modules), which needs its input";

@@ -49,7 +49,7 @@ struct transformer {
     bool post_norms;             /* a further norm after the attention and after the MLP */
     int qk_norm;                 /* enum qk_norm: of queries and keys, before they are turned to their positions */
     bool parallel;               /* the MLP reads what the attention reads: a block has one norm before both */
-    int mlp;                     /* enum mlp: gelu, squared-relu (two products) | swiglu (three) */
+    int mlp;                     /* enum mlp: gelu, squared-relu, xielu (two products) | swiglu (three) */
     bool qkv_bias, bias;         /* biases of queries, keys and values; of the other products in a block */
     bool projection_bias;        /* of the attention's output; default: bias */
     bool head_bias;              /* of a language model's output layer */
@@ -112,7 +112,7 @@ enum norm { NORMS(ENUM_VALUE) };
 /* head: each head alone, with one weight for all heads; width: all heads of a token together. */
 #define QK_NORMS(X) X(QK_NORM_NONE, "none") X(QK_NORM_HEAD, "head") X(QK_NORM_WIDTH, "width")
 enum qk_norm { QK_NORMS(ENUM_VALUE) };
-#define MLPS(X) X(MLP_GELU, "gelu") X(MLP_SWIGLU, "swiglu") X(MLP_SQUARED_RELU, "squared-relu")
+#define MLPS(X) X(MLP_GELU, "gelu") X(MLP_SWIGLU, "swiglu") X(MLP_SQUARED_RELU, "squared-relu") X(MLP_XIELU, "xielu")
 enum mlp { MLPS(ENUM_VALUE) };
 /* How queries and keys are turned to their positions; `rotation` in core.c says what each takes. */
 #define ROTARIES(X) \

@@ -20,7 +20,7 @@ static bool given(const struct transformer *shape, const char *key)
 static void check_companions(const struct transformer *shape, struct error *err)
 {
     static const struct { const char *key, *needs; } companions[] = {
-        {"q_rank", "kv_rank"}, {"rope_head_size", "kv_rank"}, {"value_head_size", "kv_rank"},
+        {"rope_head_size", "kv_rank"}, {"value_head_size", "kv_rank"},
         {"experts_per_token", "experts"}, {"expert_ffn", "experts"}, {"expert_skew", "experts"},
         {"shared_experts", "experts"}, {"shared_ffn", "shared_experts"}, {"shared_gate", "shared_experts"},
         {"dense_layers", "experts"}, {"moe_every", "experts"}, {"expert_blocks", "experts"},
@@ -57,6 +57,8 @@ static void check_values(const struct transformer *shape, struct error *err)
          "transformer: alibi: goes with 'positions: 0', found %d learned positions", {shape->positions}},
         {shape->qk_norm && shape->kv_rank, loc_of(shape, "qk_norm"),
          "transformer: qk_norm: does not go with latent attention, whose latent vectors have norms; leave it out", {0}},
+        {shape->q_rank && shape->attention_gate, loc_of(shape, "attention_gate"),
+         "transformer: attention_gate: does not go with q_rank; leave it out", {0}},
         {shape->parallel && shape->post_norms, loc_of(shape, "post_norms"),
          "transformer: post_norms: does not go with parallel", {0}},
         {shape->window > 0 && !shape->causal, loc_of(shape, "window"),

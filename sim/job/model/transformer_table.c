@@ -69,7 +69,7 @@ static const struct field transformer_fields[] = {
     {KEY(transformer, parallel), .kind = FIELD_BOOL, .fallback = "false",
      .brief = "attention and MLP read the same norm's output, so that a block has one norm (GPT-J, Falcon, Phi, "
               "Cohere)"},
-    {KEY(transformer, mlp), .kind = FIELD_CHOICE, .brief = "kind of MLP: gelu and squared-relu have two GEMMs, swiglu three",
+    {KEY(transformer, mlp), .kind = FIELD_CHOICE, .brief = "kind of MLP: gelu, squared-relu and xielu (Apertus) have two GEMMs, swiglu three",
      .fallback = "gelu", .choices = mlp_names},
     {KEY(transformer, swiglu_limit), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 0, .max = 1e6, .fallback = "0",
      .brief = "SwiGLU's inputs are clamped to this number (GPT OSS: 7); 0: they are not"},
@@ -189,7 +189,8 @@ static const struct field transformer_fields[] = {
      .brief = "latent attention (without biases of its inputs): width of the compressed keys and values; left out: "
               "attention is not latent"},
     {KEY(transformer, q_rank), .kind = FIELD_INT, .min = 1, .max = MAX_WIDTH,
-     .brief = "latent attention: width of the compressed queries; left out: queries are not compressed"},
+     .brief = "width of the compressed queries of latent attention, or without kv_rank of attention whose queries alone are narrowed "
+              "(Step-3); left out: queries are not compressed"},
     {KEY(transformer, rope_head_size), .kind = FIELD_INT, .min = 0, .max = MAX_WIDTH,
      .brief = "latent attention: width of the rotated part that queries and keys have in addition to head_size"},
     {KEY(transformer, value_head_size), .kind = FIELD_INT, .min = 1, .max = MAX_WIDTH,

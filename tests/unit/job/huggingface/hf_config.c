@@ -74,6 +74,11 @@ static void windows(void **state)
         {"{model_type: olmo3, num_hidden_layers: 5}", "www.w", 4096},
         {"{model_type: gpt_oss, num_hidden_layers: 3}", "w.w", 128},
         {"{model_type: qwen2, num_hidden_layers: 3}", "...", 0},
+        {"{model_type: mimo, num_hidden_layers: 3, max_window_layers: 1}", "...", 0},
+        {"{model_type: mimo, num_hidden_layers: 3, max_window_layers: 1, use_sliding_window: true, sliding_window: 64}", ".ww", 64},
+        {"{model_type: dots1, num_hidden_layers: 3, max_window_layers: 1}", ".ww", 4096},
+        {"{model_type: ministral3, num_hidden_layers: 2}", "..", 0},
+        {"{model_type: ministral3, num_hidden_layers: 2, sliding_window: 32}", "ww", 32},
         {"{model_type: qwen2, num_hidden_layers: 3, use_sliding_window: true, max_window_layers: 1}", ".ww", 4096},
         {"{model_type: qwen2_moe, num_hidden_layers: 5, use_sliding_window: true, max_window_layers: 3}", "w.w..",
          4096},
@@ -110,6 +115,14 @@ static void experts(void **state)
         {"{model_type: glm4_moe, head_dim: 128, num_hidden_layers: 3}", ".ee"},
         {"{model_type: glm_moe_dsa, num_hidden_layers: 5, first_k_dense_replace: 2}", "..eee"},
         {"{model_type: bailing_moe_v2, num_hidden_layers: 3}", ".ee"},
+        {"{model_type: bailing_moe, num_hidden_layers: 3, intermediate_size: 64}", "eee"},
+        {"{model_type: glm4_moe_lite, num_hidden_layers: 3}", ".ee"},
+        {"{model_type: dots1, num_hidden_layers: 3, n_routed_experts: 8, num_experts_per_tok: 2, first_k_dense_replace: 2}", "..e"},
+        {"{model_type: mixtral, num_hidden_layers: 2, num_local_experts: 0}", ".."},
+        {"{model_type: step3_text, num_hidden_layers: 6}", "....ee"},
+        {"{model_type: step3_text, num_hidden_layers: 4, moe_layers_enum: \"1,3\"}", ".e.e"},
+        {"{model_type: step3_text, num_hidden_layers: 4, moe_layers_enum: [0, 2]}", "e.e."},
+        {"{model_type: step3_text, num_hidden_layers: 14, moe_layers_enum: \"2, 12\"}", "..e.........e."},
         {"{model_type: qwen3_moe, num_hidden_layers: 5, decoder_sparse_step: 2}", ".e.e."},
         {"{model_type: qwen3_moe, num_hidden_layers: 4, mlp_only_layers: [0, 2]}", ".e.e"},
         {"{model_type: qwen3_moe, num_hidden_layers: 4, mlp_only_layers: [3]}", "eee."},
@@ -128,6 +141,88 @@ static void experts(void **state)
         if (strcmp(blocks(&model, true), cases[i].blocks))
             fail_msg("%s: %s", cases[i].config, blocks(&model, true));
     }
+}
+
+/* Which mixer each layer of a hybrid has, from each way in which a file says it; the shortest pattern that repeats to it. */
+static void patterns(void **state)
+{
+    static const struct { const char *config, *pattern; int layers; } cases[] = {
+        {"{model_type: qwen3_next}", "(GE)(GE)(GE)(*E)", 48},
+        {"{model_type: qwen3_next, num_hidden_layers: 6}", "(GE)(GE)(GE)(*E)(GE)(GE)", 6},
+        {"{model_type: qwen3_next, num_hidden_layers: 4, full_attention_interval: 2, mlp_only_layers: [0]}", "(G-)(*E)(GE)(*E)", 4},
+        {"{model_type: qwen3_next, num_hidden_layers: 4, decoder_sparse_step: 2}", "(G-)(GE)(G-)(*E)", 4},
+        {"{model_type: qwen3_next, num_hidden_layers: 3, layer_types: [full_attention, linear_attention, linear_attention]}",
+         "(*E)(GE)(GE)", 3},
+        {"{model_type: qwen3_next, num_hidden_layers: 2, num_experts: 0}", "(G-)", 2},
+        {"{model_type: qwen3_5, text_config: {model_type: qwen3_5_text, num_hidden_layers: 8}}", "(G-)(G-)(G-)(*-)", 8},
+        {"{model_type: qwen3_5_moe, text_config: {num_hidden_layers: 8}}", "(GE)(GE)(GE)(*E)", 8},
+        {"{model_type: kimi_linear, model_max_length: 64, num_hidden_layers: 5, num_experts: 8, num_experts_per_token: 2, "
+         "moe_intermediate_size: 64, first_k_dense_replace: 1, kv_lora_rank: 64, qk_nope_head_dim: 16, linear_attn_config: {kda_layers: "
+         "[1, 2, 3, 5], full_attn_layers: [4], num_heads: 4, head_dim: 16, short_conv_kernel_size: 4}}", "(K-)(KE)(KE)(+E)(KE)", 5},
+        {"{model_type: nemotron_h, hybrid_override_pattern: \"M-M*-\", num_hidden_layers: 99}", "M-M*-", 5},
+        {"{model_type: nemotron_h, layers_block_type: [mamba, moe, attention, mlp, linear_attention, full_attention]}", "ME*-M*", 6},
+        {"{model_type: nemotron_h}", "ME*-", 4},
+        {"{model_type: nemotron_h, hybrid_override_pattern: \"MEM*E\", num_nextn_predict_layers: 1, mtp_hybrid_override_pattern: "
+         "\"*E\"}", "MEM*E/*E", 5},
+        {"{model_type: nemotron_h, layers_block_type: [mamba, attention, mlp], num_nextn_predict_layers: 1, mtp_layers_block_type: "
+         "[attention, mlp]}", "M*-/*-", 3},
+        {"{model_type: granitemoehybrid, num_hidden_layers: 4, layer_types: [mamba, mamba, attention, mamba]}", "(ME)(ME)(*E)(ME)", 4},
+        {"{model_type: granitemoehybrid, num_hidden_layers: 4, layers_block_type: [mamba, attention, mamba, attention]}",
+         "(ME)(*E)", 4},
+        {"{model_type: granitemoehybrid, num_hidden_layers: 4, num_local_experts: 0, num_experts_per_tok: 0}", "(M-)", 4},
+        {"{model_type: granitemoehybrid, num_hidden_layers: 2, layer_types: [attention, attention]}", "(*E)", 2},
+        {"{model_type: bamba, num_hidden_layers: 4, attn_layer_indices: [1, 3]}", "(M-)(*-)", 4},
+        {"{model_type: minimax, num_hidden_layers: 4}", "(*E)(LE)", 4},
+        {"{model_type: minimax_text_01, num_hidden_layers: 4, attn_type_list: [0, 0, 0, 1]}", "(LE)(LE)(LE)(*E)", 4},
+        {"{model_type: minimax_m1, num_hidden_layers: 2, decoder_attention_types: [0, 1]}", "(LE)(*E)", 2},
+        {"{model_type: minimax, num_hidden_layers: 2, layer_types: [linear_attention, full_attention]}", "(LE)(*E)", 2},
+    };
+    struct model model;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        model = read_config(cases[i].config);
+        if (strcmp(model.transformer->pattern, cases[i].pattern) || model.transformer->layers != cases[i].layers)
+            fail_msg("%s: %s, %d layers", cases[i].config, model.transformer->pattern, model.transformer->layers);
+    }
+}
+
+/* Widths of mixers, and what is not in the file comes from the class; only of mixers that the layers have. */
+static void widths(void **state)
+{
+    struct model model = read_config("{model_type: nemotron_h, hybrid_override_pattern: \"M-*-\", ssm_state_size: 64, mamba_num_heads: 32, "
+                                     "n_groups: 4, attention_head_dim: 64, mamba_chunk_size: 256}");
+    const struct transformer *shape = model.transformer;
+
+    (void)state;
+    assert_true(shape->mamba->state == 64 && shape->mamba->heads == 32 && shape->mamba->groups == 4);
+    assert_true(shape->mamba->head_size == 64 && shape->mamba->conv == 4 && shape->mamba->chunk == 256);
+    assert_true(shape->head_size == 64 && shape->experts == 0 && !shape->router_bias && shape->mlp == MLP_SQUARED_RELU);
+    model = read_config("{model_type: nemotron_h, hybrid_override_pattern: \"*E\", moe_latent_size: 512}");
+    shape = model.transformer;
+    assert_true(!shape->mamba && shape->expert_latent == 512 && shape->router_bias && shape->shared_ffn == 7688);
+    model = read_config("{model_type: bamba, hidden_size: 512, mamba_n_heads: 16, mamba_d_head: auto}");
+    assert_int_equal(model.transformer->mamba->head_size, 64);
+    model = read_config("{model_type: bamba, hidden_size: 512, mamba_n_heads: 8, mamba_expand: 4}");
+    assert_int_equal(model.transformer->mamba->head_size, 256);
+    model = read_config("{model_type: granitemoehybrid, num_local_experts: 0, shared_intermediate_size: 96}");
+    assert_true(model.transformer->ffn == 96 && model.transformer->experts == 0 && model.transformer->mamba->chunk == 256);
+    model = read_config("{model_type: minimax, num_attention_heads: 16, hidden_size: 1024, block_size: 64, sliding_window: 32}");
+    shape = model.transformer;
+    assert_true(shape->linear->heads == 16 && shape->linear->head_size == 64 && shape->linear->block == 64 && shape->window == 32);
+    model = read_config("{model_type: qwen3_next, linear_num_value_heads: 48, linear_key_head_dim: 64}");
+    shape = model.transformer;
+    assert_true(shape->delta->value_heads == 48 && shape->delta->key_size == 64 && shape->attention_gate && shape->shared_gate);
+    /* a part of the file, and what the scenario says instead of one of the widths */
+    model = read_config("{model_type: some, llm_config: {model_type: qwen3_next}}");
+    assert_true(strstr(model.note, "the part in llm_config alone"));
+    model = read_config("{model_type: some, language_config: {model_type: qwen3_next}}");
+    assert_true(strstr(model.note, "the part in language_config alone"));
+    model = read_config("{model_type: some, thinker_config: {model_type: other, text_config: {model_type: qwen3_5_text}}}");
+    assert_string_equal(model.transformer->pattern, "(G-)(G-)(G-)(*-)");
+    model = load_good(arena_printf(&arena, "{hf_config: %s, with: {delta: {key_heads: 8, key_size: 128, value_heads: 32, value_size: "
+                                   "128, chunk: 128}}}", path));
+    assert_true(model.transformer->delta->chunk == 128 && model.transformer->delta->key_heads == 8);
 }
 
 /* A class's default counts where the file has no value; a key that is null has no value. */
@@ -170,6 +265,12 @@ static void defaults(void **state)
     assert_true(!model.transformer->qkv_bias && model.transformer->projection_bias && !model.transformer->bias);
     model = read_config("{model_type: bailing_moe_v2, num_shared_experts: 2, use_qk_norm: false, use_qkv_bias: true}");
     assert_true(model.transformer->shared_experts == 2 && model.transformer->qk_norm == 0 && model.transformer->qkv_bias);
+    model = read_config("{model_type: gpt_bigcode}");
+    assert_true(model.transformer->kv_heads == 1 && model.transformer->positions == 1024 && model.transformer->tied);
+    model = read_config("{model_type: gpt_bigcode, multi_query: false}");
+    assert_int_equal(model.transformer->kv_heads, 12);
+    model = read_config("{model_type: apertus}");
+    assert_true(model.transformer->mlp == MLP_XIELU && model.transformer->qk_norm == QK_NORM_HEAD);
     model = read_config("{model_type: nemotron, mlp_bias: true}");
     assert_true(!model.transformer->qkv_bias && !model.transformer->projection_bias && model.transformer->bias);
     /* a key of the whole model, and its number format */
@@ -205,6 +306,7 @@ static void notes(void **state)
         {"{model_type: gemma2, final_logit_softcapping: null}", "attn_logit_softcapping"},
         {"{model_type: gemma3_text, use_bidirectional_attention: true}", "use_bidirectional_attention"},
         {"{model_type: deepseek_v3, num_nextn_predict_layers: 1}", "num_nextn_predict_layers"},
+        {"{model_type: qwen3_5_text, mtp_num_hidden_layers: 1}", "mtp_num_hidden_layers"},
         {"{model_type: minimax_m2, use_mtp: true, num_mtp_modules: 3}", "use_mtp"},
         {"{model_type: deepseek_v32}", "index_topk"},
         {"{model_type: glm_moe_dsa}", "index_topk"},
@@ -231,18 +333,33 @@ static void notes(void **state)
 
 static void refusals(void **state)
 {
+    static const struct { const char *type, *word; } mechanisms[] = {
+        {"jamba", "Mamba-1"}, {"mamba", "Mamba-1"}, {"falcon_mamba", "Mamba-1"}, {"zamba2", "shared blocks"},
+        {"minimax_m3", "block-sparse attention"}, {"minimax_m3_vl", "block-sparse attention"}, {"deepseek_v4", "compressed attention"}, {"gemma3n", "per-layer embeddings"},
+        {"gemma3n_text", "per-layer embeddings"}, {"bailing_moe_linear", "linear attention of another kind"},
+        {"falcon_h1", "attention and Mamba-2 side by side"}, {"lfm2", "convolutions"},
+    };
+
     (void)state;
-#define SUPPORTED "supported are llama, mistral, olmo2, "
+#define SUPPORTED "supported are llama, mistral, ministral3, "
     refused_config("[1]", "1:1: hf_config: expected a mapping, as in a config.json");
     refused_config("{\n  \"hidden_size\": 64\n}", "1:1: hf_config: missing key 'model_type'; " SUPPORTED);
     refused_config("{\"model_type\": \"t5\"}", "1:16: hf_config: model_type 't5' is not supported; " SUPPORTED);
-    refused_config("{model_type: qwen3_next}", "1:14: hf_config: model_type 'qwen3_next' has linear attention, which "
-                   "is not modelled; expected a model of attention and MLPs or experts");
-    refused_config("{model_type: kimi_linear}", "1:14: hf_config: model_type 'kimi_linear' has linear attention");
-    refused_config("{model_type: nemotron_h}", "1:14: hf_config: model_type 'nemotron_h' has state-space layers, which "
-                   "are not modelled");
-    refused_config("{model_type: jamba}", "1:14: hf_config: model_type 'jamba' has state-space layers");
-    refused_config("{model_type: mamba2}", "1:14: hf_config: model_type 'mamba2' has state-space layers");
+    for (size_t i = 0; i < COUNT(mechanisms); i++)
+        refused_config(arena_printf(&arena, "{model_type: %s, hidden_size: 64}", mechanisms[i].type),
+                       arena_printf(&arena, "1:14: hf_config: model_type '%s' has %s", mechanisms[i].type, mechanisms[i].word));
+    refused_config("{model_type: kimi_k3, text_config: {model_type: kimi_linear}}", "1:14: hf_config: model_type 'kimi_k3' has attention over");
+    refused_config("{model_type: some, thinker_config: {text_config: {model_type: jamba}}}",
+                   "1:63: hf_config: model_type 'jamba' has Mamba-1");
+    refused_config("{model_type: kimi_linear, model_max_length: 64, linear_attn_config: {kda_layers: [1], use_full_rank_gate: true}}",
+                   "1:107: hf_config: use_full_rank_gate: is not modelled");
+    refused_config("{model_type: kimi_linear, model_max_length: 64, num_experts: 8, num_experts_per_token: 2,\n attn_res_block_size: 12}",
+                   "2:23: hf_config: attn_res_block_size: is not modelled for kimi_linear; expected false, or none");
+    refused_config("{model_type: minimax, shared_intermediate_size: [0, 64]}", "1:49: hf_config: shared_intermediate_size: is not modelled");
+    refused_config("{model_type: nemotron_h, layers_block_type: [mamba, mamba2]}", "1:53: hf_config: 'mamba2' is no kind of layer");
+    refused_config("{model_type: nemotron_h, hybrid_override_pattern: \"M-X*\"}", "1:1: transformer: pattern: unknown letter 'X' at 3");
+    refused_config("{model_type: qwen3_next, num_hidden_layers: 2, layer_types: [linear_attention, recurrent]}",
+                   "1:80: hf_config: layer_types: 'recurrent' is not modelled");
     refused_config("{model_type: llama, num_hidden_layers: 2,\n layer_types: [full_attention, linear_attention]}",
                    "2:32: hf_config: layer_types: 'linear_attention' is not modelled; expected full_attention, "
                    "sliding_attention or chunked_attention");
@@ -254,8 +371,8 @@ static void refusals(void **state)
                    "'model_type', and the whole's, 'some_vl', is not supported; expected one of llama");
     refused_config("{model_type: some_vl, text_config: {model_type: some_text}}",
                    "1:49: hf_config: model_type 'some_text' is not supported");
-    refused_config("{model_type: deepseek_v3, attention_bias: true}", "1:43: hf_config: attention_bias: true, which is "
-                   "not modelled for deepseek_v3 kimi_k2; expected false");
+    refused_config("{model_type: deepseek_v3, attention_bias: true}", "1:43: hf_config: attention_bias: is not modelled "
+                   "for deepseek_v3 kimi_k2; expected false, or none");
     refused_config("{model_type: qwen3_moe, decoder_sparse_step: \"2\"}",
                    "1:46: hf_config: decoder_sparse_step: expected an integer");
     refused_config("{model_type: qwen2, use_sliding_window: 1}",
@@ -287,7 +404,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_teardown(name, forget)
     const struct CMUnitTest tests[] = {TEST(windows), TEST(experts), TEST(defaults), TEST(with_fills), TEST(notes),
-                                       TEST(refusals)};
+                                       TEST(patterns), TEST(widths), TEST(refusals)};
 
     return cmocka_run_group_tests(tests, make_file, drop_file);
 }

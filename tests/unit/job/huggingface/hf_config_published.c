@@ -144,9 +144,83 @@ static const struct { const char *name; double parameters; const char *config; }
     {"EleutherAI/gpt-neox-20b", 20554567680, "{model_type: gpt_neox}"},
     {"stabilityai/stablelm-3b-4e1t", 2795443200, "{model_type: stablelm}"},
     {"openai-community/gpt2-xl", 1557611200, "{model_type: gpt2, n_embd: 1600, n_layer: 48, n_head: 25}"},
+    {"swiss-ai/Apertus-8B-2509", 8053338176, "{model_type: apertus, intermediate_size: 21504, num_key_value_heads: 8}"},
+    {"arcee-ai/AFM-4.5B", 4.62e9, "{model_type: arcee, intermediate_size: 18432, num_hidden_layers: 36, num_attention_heads: 20, "
+     "num_key_value_heads: 4, head_dim: 128, vocab_size: 128004}"},
+    /* the text; 8.4 B on the model's page */
+    {"mistralai/Ministral-3-8B-Base-2512", 8489553920, "{model_type: mistral3, text_config: {model_type: ministral3}}"},
+    /* 7,833,409,536 with its module that predicts further tokens: a block, a product of 2 hidden x hidden and three norms */
+    {"XiaomiMiMo/MiMo-7B-Base", 7833409536 - 210790400, "{model_type: mimo, intermediate_size: 11008, num_hidden_layers: 36, "
+     "num_key_value_heads: 8, vocab_size: 151680}"},
+    {"bigcode/starcoder", 15517456384, "{model_type: gpt_bigcode, n_embd: 6144, n_head: 48, n_layer: 40, n_inner: 24576, "
+     "n_positions: 8192, vocab_size: 49152}"},
+    {"inclusionAI/Ling-lite", 16801974272, "{model_type: bailing_moe, hidden_size: 2048, intermediate_size: 1408, "
+     "moe_intermediate_size: 1408, num_experts: 64, num_shared_experts: 2, num_experts_per_tok: 6, num_hidden_layers: 28, "
+     "num_key_value_heads: 4, use_bias: false, vocab_size: 126464}"},
+    {"rednote-hilab/dots.llm1.base", 142774381696, "{model_type: dots1, hidden_size: 4096, first_k_dense_replace: 1, "
+     "n_routed_experts: 128, n_shared_experts: 2, num_experts_per_tok: 6}"},
+    /* the text: 316 B on the model's page */
+    {"stepfun-ai/step3 (text)", 316294538240, "{model_type: step3_vl, text_config: {model_type: step3_text}}"},
+    /* without its module that predicts further tokens */
+    {"zai-org/GLM-4.7-Flash", 29943390976, "{model_type: glm4_moe_lite, num_hidden_layers: 47}"},
+    {"Qwen/Qwen2.5-Omni-7B (text)", 7615616512, "{model_type: qwen2_5_omni, thinker_config: {text_config: {model_type: qwen2_5_omni_text}}}"},
+    {"Qwen/Qwen3-Omni-30B-A3B-Instruct (text)", 30532122624 - 2.0 * 128 - 2.0 * 2048 * (151936 - 152064), "{model_type: qwen3_omni_moe, thinker_config: "
+     "{text_config: {model_type: qwen3_omni_moe_text, vocab_size: 152064, intermediate_size: 768, num_hidden_layers: 48, "
+     "num_attention_heads: 32, head_dim: 128}}}"},
+    {"ibm-ai-platform/Bamba-9B-v2", 9.78e9, "{model_type: bamba, mamba_d_state: 128, attn_layer_indices: [9, 18, 27]}"},
     /* BertForMaskedLM: without the pooler */
     {"google-bert/bert-large-uncased", 335174458, "{model_type: bert, hidden_size: 1024, num_hidden_layers: 24, "
      "num_attention_heads: 16, intermediate_size: 4096}"},
+};
+
+#define NEMOTRON "num_attention_heads: 32, num_key_value_heads: 2, vocab_size: 131072"
+#define ME6 "MEMEMEMEMEME"
+
+/* Hybrid models, to the last digit (safetensors' counts of their pages). */
+static const struct { const char *name; double parameters; const char *config; } exact[] = {
+    {"nvidia/Nemotron-H-8B-Base-8K", 8100852736, "{model_type: nemotron_h, attention_head_dim: 128, hybrid_override_pattern: "
+     "\"M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M-\"}"},
+    {"nvidia/Nemotron-H-56B-Base-8K", 56324350464, "{model_type: nemotron_h, hidden_size: 8192, mamba_num_heads: 256, ssm_state_size: "
+     "256, num_attention_heads: 64, intermediate_size: 32768, hybrid_override_pattern: \"M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-"
+     "M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M-\"}"},
+    {"nvidia/NVIDIA-Nemotron-Nano-9B-v2", 8888227328, "{model_type: nemotron_h, hidden_size: 4480, mamba_head_dim: 80, "
+     "num_attention_heads: 40, intermediate_size: 15680, hybrid_override_pattern: "
+     "\"M-M-M-MM-M-M-M*-M-M-M*-M-M-M-M*-M-M-M-M*-M-MM-M-M-M-M-M-\"}"},
+    {"nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", 31577940288, "{model_type: nemotron_h, hidden_size: 2688, " NEMOTRON ", "
+     "mamba_num_heads: 64, n_routed_experts: 128, num_experts_per_tok: 6, moe_intermediate_size: 1856, "
+     "moe_shared_expert_intermediate_size: 3712, hybrid_override_pattern: "
+     "\"MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME\"}"},
+    {"nvidia/NVIDIA-Nemotron-3-Super-120B-A12B", 120668707840, "{model_type: nemotron_h, " NEMOTRON ", n_routed_experts: 512, "
+     "num_experts_per_tok: 22, moe_intermediate_size: 2688, moe_latent_size: 1024, moe_shared_expert_intermediate_size: 5376, "
+     "num_nextn_predict_layers: 1, hybrid_override_pattern: "
+     "\"MEMEMEM*EMEMEMEM*EMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEM*EMEMEMEME\"}"},
+    {"nvidia/NVIDIA-Nemotron-3-Ultra-550B-A55B", 549308993536, "{model_type: nemotron_h, hidden_size: 8192, num_attention_heads: 64, "
+     "num_key_value_heads: 2, mamba_num_heads: 256, n_routed_experts: 512, num_experts_per_tok: 22, moe_intermediate_size: 5120, "
+     "moe_latent_size: 2048, moe_shared_expert_intermediate_size: 10240, hybrid_override_pattern: \"" ME6 ME6 ME6 ME6 ME6 ME6 ME6 ME6
+     "************\"}"},
+    {"Qwen/Qwen3-Next-80B-A3B-Instruct, without its module that predicts further tokens", 79674391296, "{model_type: qwen3_next}"},
+    {"Qwen/Qwen3.5-35B-A3B (text)", 34660610688, "{model_type: qwen3_5_moe, text_config: {model_type: qwen3_5_moe_text}}"},
+    {"Qwen/Qwen3.5-27B (text)", 26895998464, "{model_type: qwen3_5, text_config: {model_type: qwen3_5_text, hidden_size: 5120, "
+     "intermediate_size: 17408, linear_num_value_heads: 48, num_attention_heads: 24, num_hidden_layers: 64}}"},
+    {"moonshotai/Kimi-Linear-48B-A3B-Base", 49122681728, "{model_type: kimi_linear, hidden_size: 2304, intermediate_size: 9216, "
+     "num_hidden_layers: 27, head_dim: 72, num_experts: 256, num_experts_per_token: 8, num_shared_experts: 1, "
+     "moe_intermediate_size: 1024, first_k_dense_replace: 1, kv_lora_rank: 512, qk_nope_head_dim: 128, qk_rope_head_dim: 64, "
+     "v_head_dim: 128, model_max_length: 1048576, linear_attn_config: {full_attn_layers: [4, 8, 12, 16, 20, 24, 27], kda_layers: "
+     "[1, 2, 3, 5, 6, 7, 9, 10, 11, 13, 14, 15, 17, 18, 19, 21, 22, 23, 25, 26], num_heads: 32, head_dim: 128, "
+     "short_conv_kernel_size: 4}}"},
+#define MAMBA9 "mamba, mamba, mamba, mamba, mamba, mamba, mamba, mamba, mamba, attention"
+#define GRANITE "model_type: granitemoehybrid, num_hidden_layers: 40, tie_word_embeddings: true, vocab_size: 100352, mamba_d_state: 128, " \
+                "mamba_d_head: 64, layer_types: [" MAMBA9 ", " MAMBA9 ", " MAMBA9 ", " MAMBA9 "]"
+    {"ibm-granite/granite-4.0-h-small", 32207337984, "{" GRANITE ", hidden_size: 4096, intermediate_size: 768, num_key_value_heads: 8, "
+     "num_local_experts: 72, num_experts_per_tok: 10, shared_intermediate_size: 1536, mamba_n_heads: 128}"},
+    {"ibm-granite/granite-4.0-h-tiny", 6939037248, "{" GRANITE ", hidden_size: 1536, intermediate_size: 512, num_attention_heads: 12, "
+     "num_key_value_heads: 4, num_local_experts: 64, num_experts_per_tok: 6, shared_intermediate_size: 1024, mamba_n_heads: 48}"},
+    {"ibm-granite/granite-4.0-h-micro", 3191396096, "{" GRANITE ", hidden_size: 2048, intermediate_size: 8192, num_key_value_heads: 8, "
+     "num_local_experts: 0, num_experts_per_tok: 0, shared_intermediate_size: 8192, mamba_n_heads: 64}"},
+    {"MiniMaxAI/MiniMax-Text-01", 456089655296, "{model_type: minimax_text_01, attn_type_list: [0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, "
+     "1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, "
+     "0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1], head_dim: 128, hidden_size: 6144, intermediate_size: 9216, "
+     "num_attention_heads: 64, num_hidden_layers: 80, num_local_experts: 32, vocab_size: 200064, shared_intermediate_size: 0}"},
 };
 
 static char path[] = "/tmp/dtsim-config-XXXXXX";
@@ -173,22 +247,51 @@ static void parameters(void **state)
     }
 }
 
+static void exact_parameters(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(exact); i++) {
+        struct model model = read_config(exact[i].config);
+
+        if (model_parameters(&model) != exact[i].parameters)
+            fail_msg("%s: %.0f parameters, published are %.0f", exact[i].name, model_parameters(&model), exact[i].parameters);
+    }
+}
+
+/* Of Qwen3-Next with its module that predicts further tokens, which is like the last block: to the last digit too. */
+static void predicting(void **state)
+{
+    struct model model = read_config("{model_type: qwen3_next}");
+
+    (void)state;
+    model = load_good(arena_printf(&arena, "{hf_config: %s, with: {mtp: 1}}", path));
+    assert_true(model_parameters(&model) == 81324862720);
+}
+
+static bool names(const char *config, const char *type)
+{
+    return strstr(config, arena_printf(&arena, "model_type: %s,", type)) || strstr(config, arena_printf(&arena, "model_type: %s}", type));
+}
+
 static bool is_covered(const struct family *family)
 {
     char *words = arena_strdup(&arena, family->types), *rest;
 
-    for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
+    for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
         for (size_t i = 0; i < COUNT(published); i++)
-            if (strstr(published[i].config, arena_printf(&arena, "model_type: %s,", word)) ||
-                strstr(published[i].config, arena_printf(&arena, "model_type: %s}", word)))
+            if (names(published[i].config, word))
                 return true;
+        for (size_t i = 0; i < COUNT(exact); i++)
+            if (names(exact[i].config, word))
+                return true;
+    }
     return false;
 }
 
 /* No row of the tables is without a published number. */
 static void all_types(void **state)
 {
-    const struct family *const tables[] = {hf_dense, hf_experts};
+    const struct family *const tables[] = {hf_dense, hf_experts, hf_hybrids};
 
     (void)state;
     for (size_t i = 0; i < COUNT(tables); i++)
@@ -214,7 +317,7 @@ static int drop_file(void **state)
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_teardown(name, forget)
-    const struct CMUnitTest tests[] = {TEST(parameters), TEST(all_types)};
+    const struct CMUnitTest tests[] = {TEST(parameters), TEST(exact_parameters), TEST(predicting), TEST(all_types)};
 
     return cmocka_run_group_tests(tests, make_file, drop_file);
 }
