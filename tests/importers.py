@@ -383,13 +383,63 @@ def test_programs():
 def test_other_models():
     """What makes another model is refused where it is given, and a log that does not give it is taken."""
     for more, refused in (("--experimental-attention-variant gated_delta_net", True), ("--linear-attention-freq 4", True),
-                          ("--hybrid-override-pattern M-M*", True), ("--spec a b", True), ("--spec local", False), ("--moe-router-dtype fp32", False)):
+                          ("--experimental-attention-variant dsa --linear-attention-freq 4", True),
+                          ("--hybrid-override-pattern M-D*", True), ("--hybrid-layer-pattern M-X*", True),
+                          ("--hybrid-layer-pattern M-M*/MM", True), ("--hybrid-layer-pattern M-M*/*-/M-", True),
+                          ("--hybrid-layer-pattern 'M-|M*'", True), ("--is-hybrid-model", True), ("--hybrid-attention-ratio 0.1", True),
+                          ("--mtp-use-repeated-layer --mtp-num-layers 2", True),
+                          ("--gdp-num-householder 2", True),
+                          ("--spec megatron.core.models.mamba.mamba_layer_specs mamba_stack_spec", True), ("--spec a b", True), ("--spec local", False), ("--moe-router-dtype fp32", False)):
         rc, scenario, said = run("megatron", PLACE + "pretrain_gpt.py %s %s" % (MODEL, more))
         expect((rc == 4 and more.split()[0] + ":" in said) if refused else rc == 0, more, said)
     for value in ("None", "gated_delta_net"):
         rc, scenario, said = run("megatron", (LOG % ("adam", False, False)).replace(
             "  bf16 ", "  experimental_attention_variant .................. %s\n  bf16 " % value))
         expect((rc == 0) == (value == "None"), "log with " + value, said)
+
+
+def test_hybrids():
+    """Letters of a hybrid are its layers, '|' ends stages, '/' begins multi-token prediction; lists of layers with linear attention
+    and with experts are put together."""
+    rolls = random.Random(64)
+    for _ in range(60):
+        stages, depths = rolls.choice((1, 2, 4)), rolls.choice((0, 0, 1, 2))
+        parts = ["".join(rolls.choice("MMG*-E") for _ in range(rolls.randint(1, 5))) for _ in range(rolls.choice((1, 2)) * stages)]
+        letters, ahead = "".join(parts), rolls.choice(("*E", "M-", "*", "M"))
+        text = (parts[0] if stages == 1 else "|".join(parts)) + ("/" + ahead) * depths
+        letters = letters if stages > 1 else parts[0]
+        experts = "E" in letters + ahead * (depths > 0)
+        period = next(n for n in range(1, len(letters) + 1) if len(letters) % n == 0 and letters[:n] * (len(letters) // n) == letters)
+        more = "--group-query-attention --num-query-groups 2 --pipeline-model-parallel-size %d --%s '%s'" % (
+            stages, rolls.choice(("hybrid-layer-pattern", "hybrid-override-pattern")), text)
+        if experts:
+            more += " --num-experts 8 --moe-grouped-gemm"
+        rc, scenario, said = run("megatron", PLACE.replace("8", "4") + "pretrain_mamba.py %s %s" % (
+            MODEL.replace("--num-layers 8", rolls.choice(("", "--num-layers %d" % len(letters)))).replace("learned", "rope") +
+            " --position-embedding-type none", more))
+        expect(rc == 0, more, said)
+        if rc:
+            continue
+        expect('pattern: "%s%s"' % (letters[:period], "/" + ahead if depths else "") in scenario, more, scenario)
+        expect(number("layers", scenario) == len(letters) and number("mtp", scenario) == (depths or None), more, scenario)
+        expect(("mamba:" in scenario) == ("M" in letters + ahead * depths) and ("delta:" in scenario) == ("G" in letters + ahead * depths), more, scenario)
+        split = re.search(r"split: \[(.*)\]", scenario)
+        expect((split.group(1) if split else None) == (", ".join(str(len(p)) for p in parts) if stages > 1 else None), more, scenario)
+        expect(number("chunks", scenario) == (len(parts) // stages if len(parts) > stages > 1 else None), more, scenario)
+    for linear, has in (("4", "GGG*GGG*"), ("([1]*3+[0]*1)*2", "GGG*GGG*"), ("[1]*7+[0]", "GGGGGGG*"), ("([0]+([1]*2+[0])*2+[1])", "*GG*GG*G"),
+                        ("[1]*7", None), ("([1]*8", None)):
+        for freq, sparse in (("", ""), ("--num-experts 8 --moe-grouped-gemm", "EEEEEEEE"),
+                             ("--num-experts 8 --moe-layer-freq [0]*1+[1]*7 --moe-grouped-gemm", "-EEEEEEE"),
+                             ("--num-experts 8 --moe-layer-freq ([0]+[1])*4 --moe-grouped-gemm", "-E-E-E-E")):
+            more = "--experimental-attention-variant gated_delta_net --linear-attention-freq '%s' %s" % (
+                linear, freq.replace("(", "'(").replace(")*4", ")*4'"))
+            rc, scenario, said = run("megatron", PLACE + "pretrain_gpt.py %s %s" % (MODEL, more))
+            if not has:
+                expect(rc == 4 and "--linear-attention-freq:" in said, more, said)
+                continue
+            units = ["(%s%s)" % (has[i], sparse[i] if sparse else "-") for i in range(8)]
+            period = next(n for n in (1, 2, 4, 8) if units[:n] * (8 // n) == units)
+            expect(rc == 0 and 'pattern: "%s"' % "".join(units[:period]) in scenario, more, scenario + said)
 
 
 def test_missing_arguments():

@@ -90,6 +90,8 @@ limited()
     code=$?
     case $code in
     0) ;;
+    # workers of a sweep may lack the memory that the program itself has
+    3) refused=$((refused + 1)) && grep -q 'out of memory' printed || complain "$* ($limit)" ;;
     1 | 6) refused=$((refused + 1)) && [ -s said ] || complain "$* ($limit), which says nothing" ;;
     127) grep -q 'loading shared libraries' said || complain "$* ($limit)" ;;    # before the program has begun
     *) complain "$* ($limit)" ;;

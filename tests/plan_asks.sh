@@ -122,6 +122,25 @@ print(plan["status"])' >found
             cmp first found || fail "another order finds other rows: $(cat first found)"
         done
     done
+    # what is held depends on the micro-batch: gradients of a step with one are divided; stages are divided by their times
+    orders 1,8 1,4 'software: {like: torchtitan, sums_once: true}' 'memory: {context: 0 GB, recompute: full, precision: mixed-bf16, limit: 20 GiB}' \
+        'strategy: {tensor: 1, pipeline: 1, zero: 3}' 'batch: {global: 64}' \
+        'model: {transformer: {layers: 32, hidden: 4096, heads: 32, ffn: 16384, sequence: 64, vocabulary: 8000, dropout: 0}}'
+    orders 1,64 2 'software: {like: megatron-core, balance: times, fragmentation: 0}' 'memory: {context: 0 GB, recompute: full, limit: 1.4 GiB}' \
+        'strategy: {tensor: 2, pipeline: 2}' 'batch: {global: 512}' \
+        'model: {transformer: {layers: 16, hidden: 1024, heads: 16, ffn: 4096, sequence: 256, vocabulary: 64000, dropout: 0}}'
+}
+
+# Both orders of two sizes of micro-batches have one optimum.
+orders() # MICRO TENSOR SCENARIO...
+{
+    local micro
+    printf '%s\n' 'cluster: {platform: dgx-h100, nodes: 1}' "${@:3}" >scenario.yaml
+    for micro in "$1" "${1#*,},${1%,*}"; do
+        plan --verify 0 --set "batch.micro=$micro" --set "strategy.tensor=$2" || fail "$(cat err)"
+        python3 -c 'import json; print(json.load(open("plan.json"))["rows"][0]["metrics"]["iteration_time_s"])' >"best$micro"
+    done
+    cmp "best$1" "best${1#*,},${1%,*}" || fail "batch.micro=$1: $(cat best*)"
 }
 
 ends_within() # SECONDS COMMAND...

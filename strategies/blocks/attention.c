@@ -12,7 +12,7 @@ static void one_product(struct operators *ops, struct tensor in)
 {
     const struct cut *cut = ops->cut;
     double qkv = cut->projected, key = (qkv - cut->query) * cut->query_size / (cut->query_size + cut->value_size);
-    const double parts[MATRIX_PARTS] = {cut->query, cut->gathers_qkv ? key : cut->key,
+    const double parts[MATRIX_PARTS] = {cut->query + cut->gate, cut->gathers_qkv ? key : cut->key,
                                         cut->gathers_qkv ? qkv - cut->query - key : cut->values};
 
     product(ops, &(struct weight_product){.id = PRODUCT_QKV, .in = in, .out = qkv + cut->gate, .split = SPLIT_COLUMNS, .place = PLACE_BLOCK,

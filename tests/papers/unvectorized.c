@@ -47,7 +47,7 @@ static void test_published_kernels(void **state)
         run_text(&simulated,
                  "model: {transformer: {layers: 1, %s, positions: 0, norm: rmsnorm, dropout: 0}}\n"
                  "cluster: {platform: %s, nodes: 1}\nbatch: {micro: %d, global: %d}\nstrategy: {data: 1}\n"
-                 "software: {%s}\nmemory: {precision: mixed-bf16, enforce: false}\nsimulation: {engine: ideal}\n",
+                 "software: {autocast: false, %s}\nmemory: {precision: mixed-bf16, enforce: false}\nsimulation: {engine: ideal}\n",
                  cases[i].model, cases[i].cluster, cases[i].micro, cases[i].micro, cases[i].software);
         for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++) {
             double measured = 1e-3 * (phase == PHASE_FORWARD ? cases[i].forward : cases[i].backward);

@@ -26,7 +26,7 @@ static void exposed(void **state)
                 double one = p.latency + block / bandwidth, both = p.latency + 2 * block / bandwidth;
                 const double *attention = ordinary_times(&simulated.workload)[0].hidings[0].attention;
                 double step[2] = {attention[0] / n, attention[1] / n};
-                assert_true(gathers || (step[0] > 0 && step[1] > 0));
+                assert_true(gathers ? step[0] == 0 && step[1] == 0 : step[0] > 0 && step[1] > 0);
                 forward = gathers ? (n - 1) * one : (n - 1) * positive(one - step[0]);
                 backward = gathers ? 2 * (n - 1) * one
                                    : 2 * positive(one - step[1]) + (n - 2) * positive(both - step[1]);

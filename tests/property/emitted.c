@@ -269,9 +269,55 @@ static void test_round_trips(void **state)
     assert_true(done >= LEAST * rounds() / 6);
 }
 
+/* Keys of a preset's model, and of changes of one, that no launch says: they are refused as those of a scenario's own. */
+static void test_presets(void **state)
+{
+    static const struct { const char *key, *model; } models[] = {
+        {"post_norms", "preset: llama3-8b, with: {post_norms: true}"}, {"head_bias", "preset: llama3-8b, with: {head_bias: true}"},
+        {"projection_bias", "preset: llama2-7b, with: {projection_bias: true}"},
+        {"final_norm", "preset: llama3-8b, with: {final_norm: false}"}, {"final_norm", "preset: bert-large"},
+        {"chunked", "preset: llama3-8b, with: {window: 512, chunked: true}"},
+        {"embedding_size", "preset: gpt3-175b, with: {embedding_size: 1024}"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(models) * COUNT(frameworks); i++) {
+        size_t f = i % COUNT(frameworks), m = i / COUNT(frameworks), length;
+        struct arena arena = {.cache = files_once()};
+        struct error err = {0};
+        struct scenario scenario = {0};
+        struct node *root;
+        char yaml[512], *text, *said = NULL;
+        FILE *notes = open_memstream(&said, &length);
+        bool named = false;
+
+        if (!strcmp(frameworks[f].name, "deepspeed") || !strcmp(frameworks[f].name, "torchtitan")) {    /* their files have no model */
+            fclose(notes);
+            free(said);
+            continue;
+        }
+        snprintf(yaml, sizeof yaml, "cluster: {platform: dgx-h100, nodes: 16}\nbatch: {micro: 1, global: 128}\nmodel: {%s}\n"
+                 "strategy: {zero: 1}\nmemory: {precision: mixed-bf16, enforce: false}\nsoftware: {like: %s}\n", models[m].model,
+                 frameworks[f].software);
+        assert_int_equal(conf_parse(&arena, "preset.yaml", yaml, strlen(yaml), &root, &err), 0);
+        if (scenario_read(&arena, root, NULL, 0, "preset", &scenario, &err))
+            fail_msg("%s\n%s", yaml, err.messages[0].text);
+        text = emitted_text(f, &scenario, &length, notes, &err);
+        for (int k = 0; k < err.count; k++)
+            named |= strstr(err.messages[k].text, models[m].key) != NULL;
+        if (!named)
+            fail_msg("%s is not refused by %s:\n%s", models[m].key, frameworks[f].name, text);
+        fclose(notes);
+        free(said);
+        free(text);
+        error_release(&err);
+        scenario_release(&scenario);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_round_trips)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_round_trips), cmocka_unit_test(test_presets)};
 
     return cmocka_run_group_tests_name("emitted", tests, NULL, NULL);
 }

@@ -14,7 +14,7 @@ enum { ROUNDS = 1200, RELEASES = 6 };
 static const int sampled[RELEASES] = {8, 12, 13, 15, 17, 19};
 /* What software files stand for, and which of the releases above these are; none: all are right that the newest is. */
 static const struct { const char *software; int first, last; } software[] = {
-    {"megatron-core", 0, 0}, {"megatron-core-2025", 2, 2}, {"megatron-core-2026", 4, 5}, {"none", 5, 5},
+    {"megatron-core", 0, 5}, {"megatron-core-2025", 2, 3}, {"megatron-core-2026", 4, 5}, {"none", 5, 5},
 };
 struct known { const char *name, *takes[RELEASES]; };
 static struct { struct known *items; size_t count, capacity; } parsers;
@@ -101,11 +101,21 @@ static const struct { const char *part, *values[8]; } keys[] = {
     {"software", {"", "", "", "cross_entropy: compiled", "gradients: half", "scatter_gather: false"}},
 };
 
+#define HYBRID(keys) \
+    "transformer: {layers: 32, hidden: 1024, heads: 16, positions: 0, bias: false, sequence: 4096, vocabulary: 32000, dropout: 0, " \
+    "norm: rmsnorm, mlp: swiglu, ffn: 4096, delta: {key_heads: 16, key_size: 64, value_heads: 16, value_size: 64}, " keys "}"
+/* Those of odd rounds have experts. */
+static const char *const models[2][2] = {
+    {"preset: llama3-8b", HYBRID("pattern: M-*-G-M-, mamba: {heads: 16, head_size: 64, state: 128, groups: 4}")},
+    {"preset: mixtral-8x7b", HYBRID("pattern: (GE)(*-)(GE)(*E), attention_gate: true, experts: 8, experts_per_token: 2, "
+                                    "expert_latent: 512")},
+};
+
 static void write_scenario(uint64_t round, const char *like, char *text, size_t size)
 {
     static const char *const parts[] = {"strategy", "memory", "software"};
     size_t at = (size_t)snprintf(text, size, "cluster: {platform: dgx-h100, nodes: 64}\nbatch: {global: 512, micro: 1}\n"
-                                 "model: {preset: %s}\n", round % 2 ? "mixtral-8x7b" : "llama3-8b");
+                                 "model: {%s}\n", models[round % 2][random_bits(round, 99) % 2]);
 
     for (size_t p = 0; p < COUNT(parts); p++) {
         at += (size_t)snprintf(text + at, size - at, "%s: {%s%s", parts[p], p == 0 ? "" : p == 1 ? "enforce: false" : "like: ",

@@ -1,6 +1,6 @@
 /* Layers that differ: each layer's kernels hide its own exchanges. Over random patterns of windows and of experts a layer
  * that does more makes no run faster, and a mixed model lies between the pure ones. */
-#include "plan/bound.h"
+#include "auto/bound.h"
 #include "simulated.h"
 #include "trials.h"
 #include "work_seconds.h"

@@ -1,8 +1,8 @@
-/* lockstep: replicas that share NICs (steady/lockstep.h). Of random scenarios on clusters with few NICs: what the program says of
+/* lockstep: replicas that share NICs (workload/lockstep.h). Of random scenarios on clusters with few NICs: what the program says of
  * replicas that do the same at the same time is what it says of replicas whose kernels vary, whoever asks for it. */
-#include "plan/bound.h"
+#include "auto/bound.h"
 #include "random_plan.h"
-#include "steady/lockstep.h"
+#include "workload/lockstep.h"
 #include "simulated.h"
 #include "trials.h"
 

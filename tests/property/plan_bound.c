@@ -1,7 +1,7 @@
 /* The bound of a workload, which a plan prunes by: no engine gives a shorter iteration, on random scenarios of all kinds
  * and on networks that take no time. And it is no empty promise: on such networks it is near the iteration. Of memory no
  * run takes less than a plan says that a GPU surely needs. Both may read counts of rows that nobody wrote. */
-#include "plan/bound.h"
+#include "auto/bound.h"
 #include "random_scenario.h"
 #include "run/memory_advice.h"
 #include "simulated.h"
@@ -159,8 +159,9 @@ static void bounds_hold_on_narrow_links(void **state)
 static void bounds_hold_with_experts(void **state)
 {
     static const char *const schedules[] = {
-        "schedule: 1f1b", "schedule: interleaved, chunks: 2", "schedule: dualpipe", "schedule: interleaved, chunks: 2, "
-        "overlap_dispatch: micro-batches", "schedule: 1f1b, overlap_dispatch: shared-experts", "schedule: gpipe",
+        "schedule: 1f1b", "schedule: interleaved, chunks: 2", "schedule: dualpipe",
+        "schedule: interleaved, chunks: 2, overlap_dispatch: micro-batches",
+        "schedule: 1f1b, overlap_dispatch: shared-experts", "schedule: gpipe",
     };
     struct seen seen = {.links = false};
     uint64_t seed = seed_from(59);

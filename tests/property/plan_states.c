@@ -11,7 +11,7 @@
 enum { TRIES = 30, SETS = 12 };
 
 static const char *const sets[SETS] = {
-    "strategy.tensor=1,2,4", "strategy.pipeline=4,1,2", "strategy.zero=0,1", "strategy.expert=1,4,8", "strategy.schedule=1f1b,interleaved",
+    "strategy.tensor=1,2,4", "strategy.pipeline=4,1,2", "strategy.zero=0,1,3", "strategy.expert=1,4,8", "strategy.schedule=1f1b,interleaved",
     "strategy.sequence_parallel=true", "batch.micro=1,2", "memory.recompute=none,full", "strategy.data_parallel=synchronous,ddp",
     "software.overlap_gathers=false,true", "strategy.dispatcher=alltoall,deepep", "strategy.overlap_dispatch=none,micro-batches",
 };
@@ -27,7 +27,8 @@ static char *draw(uint64_t *seed)
         "memory: {precision: %s, context: 0 GB, limit: LIMIT B, optimizer: %s}\nsoftware: {like: %s, fragmentation: 0}\n", PICK_INT(seed, 8, 11, 16),
         PICK(seed, "true", "false"), experts ? ", experts: 16, experts_per_token: 2, expert_ffn: 512, dense_layers: 1" : "",
         PICK_INT(seed, 1, 2), PICK(seed, "mixed-bf16", "fp32", "mixed-fp16"),
-        PICK(seed, "adam", "momentum", "adam"), PICK(seed, "megatron-core", "megatron-core-2025", "deepspeed", "none")) >= 0);
+        PICK(seed, "adam", "momentum", "adam"), PICK(seed, "megatron-core", "megatron-core-2025", "deepspeed", "none",
+             "torchtitan, sums_once: true", "none, balance: times")) >= 0);
     return text;
 }
 

@@ -9,6 +9,7 @@
 
 #include "alike/alike.h"
 #include "auto/auto_internal.h"
+#include "auto/bound.h"
 #include "base/base.h"
 #include "collective/measure.h"
 #include "engine/program.h"
@@ -20,8 +21,22 @@
 #include "stage/memory.h"
 #include "workload/workload.h"
 
+/* s that no replay on engine fast is shorter than. */
+static double bound_on_fast(const struct workload *workload)
+{
+    struct measure measure;
+    double seconds;
+
+    measure_init(&measure, ENGINE_FAST, &workload->scenario->cluster);
+    if (workload->scenario->arena.cache)
+        measure.cache = workload->scenario->arena.cache;
+    seconds = workload_bound(workload, NULL, &measure);
+    measure_release(&measure);
+    return seconds;
+}
+
 /* How the scenario's iteration ends, with layers planned for all the memory that there is. */
-static struct lowered_end lowered_end(const struct scenario *scenario, double *works)
+static struct lowered_end lowered_end(const struct scenario *scenario, double most, double *works)
 {
     struct workload workload = {0};
     struct error found = {0};
@@ -29,7 +44,9 @@ static struct lowered_end lowered_end(const struct scenario *scenario, double *w
 
     if (!auto_time(&workload, scenario, &found) && !workload_order(&workload, &found)) {
         alike_make(workload.scenario, workload.stages, &workload.alike);
-        end = workload_end(&workload, works);
+        end = (struct lowered_end){isfinite(most) ? bound_on_fast(&workload) : 0, 0};
+        if (end.seconds <= most)
+            end = workload_end(&workload, works);
     }
     workload_release(&workload);
     error_release(&found);

@@ -9,8 +9,9 @@
  * be. */
 struct lowered_end { double seconds, lacks; };
 /* `works`, unless it is NULL: s of an iteration's works on the slowest rank of each replica (of `data`), with the exchanges
- * within them; left alone where it cannot be. */
-typedef struct lowered_end lowered_end_function(const struct scenario *scenario, double *works);
+ * within them; left alone where it cannot be. `most`: an iteration that surely takes more s is not replayed; the result is
+ * then what it takes at least (bound.h), as if it did fit. */
+typedef struct lowered_end lowered_end_function(const struct scenario *scenario, double most, double *works);
 /* On engine fast, of a workload with its rows and plans. */
 struct lowered_end workload_end(const struct workload *workload, double *works);
 /* s that this takes at least, without a replay: all works of a rank between the forwards before its first stage and the

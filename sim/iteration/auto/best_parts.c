@@ -73,7 +73,7 @@ static struct lowered_end end_of(const struct ordering *ordering, const int *ord
     if (scenario && even && list_is_auto(&scenario->batch.shares))
         scenario->batch.shares = (struct list){0};
     if (scenario)
-        end = ordering->ends(scenario, NULL);
+        end = ordering->ends(scenario, INFINITY, NULL);
     arena_release(&arena);
     return end;
 }

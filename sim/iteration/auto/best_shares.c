@@ -107,7 +107,7 @@ static struct lowered_end replay_shares(struct sharing *sharing, bool equal)
 
     scenario.batch.samples = equal ? NULL : sharing->samples;
     scenario.uneven = scenario_uneven(&scenario);
-    return sharing->ends(&scenario, sharing->works);
+    return sharing->ends(&scenario, INFINITY, sharing->works);
 }
 
 static void note_replay(struct sharing *sharing, const int *totals, struct lowered_end end)

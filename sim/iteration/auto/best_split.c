@@ -4,8 +4,9 @@
  * A split has a lower bound: the longest that a rank's works of all micro-batches take, with the forwards before its
  * first stage and the backwards behind them. Where there are few splits all are replayed from the lowest bound on,
  * until no bound is below the best: that is the best split. Where there are many, the search begins with even stages
- * and with the split of the lowest bound, and moves a block from one stage to another as long as that ends sooner. While no
- * split fits, one that lacks less memory is better, and no bound drops any. */
+ * and with the split of the lowest bound, and moves a block from one stage to another as long as that ends sooner. Before a
+ * replay the split's workload has a second bound, which knows exchanges, too (bound.h). While no split fits, one that lacks
+ * less memory is better, and no bound drops any. */
 #include "auto/auto_internal.h"
 
 #include <math.h>
@@ -79,24 +80,26 @@ static double bound_of(const struct splitting *splitting, const int *layers)
     return most;
 }
 
-static struct lowered_end replay_split(const struct splitting *splitting, int *layers)
+/* Replays the split unless it surely takes more than `most` s. */
+static struct lowered_end replay_split(const struct splitting *splitting, int *layers, double most)
 {
     struct scenario scenario = *splitting->scenario;
 
     scenario.parallelism.split.items = layers;
     scenario.parallelism.split.count = (size_t)splitting->nstages;
     scenario.batch.shares = (struct list){0};        /* were found before */
-    return splitting->ends(&scenario, NULL);
+    return splitting->ends(&scenario, most, NULL);
 }
 
 /* Replays the split unless its bound says that it is no better. Whether it is. */
 static bool try_split(struct splitting *splitting, int *layers, double bound)
 {
+    double most = splitting->end.lacks <= 0 ? splitting->end.seconds * (1 + 1e-9) : INFINITY;
     struct lowered_end end;
 
-    if (splitting->end.lacks <= 0 && bound > splitting->end.seconds * (1 + 1e-9))
+    if (bound > most)
         return false;
-    end = replay_split(splitting, layers);
+    end = replay_split(splitting, layers, most);
     splitting->replays++;
     if (!lowered_better(end, splitting->end))
         return false;

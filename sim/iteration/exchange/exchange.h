@@ -41,8 +41,8 @@ struct exchanges {
     struct exchanges_used used;
     int lockstep;                    /* size of a lockstep group: consecutive replicas that exchange in their works */
     bool within;                     /* works have exchanges within */
-    struct exchange_cost *costs;     /* a program rank, chunk and exchange: of the stage's list, each of which is at most */
-    int most;                        /* so long */
+    int most;                        /* the length of the longest list of a stage's exchanges: */
+    struct exchange_cost *costs;     /* has so many places for each program rank and chunk */
     struct buckets *buckets;         /* a virtual stage; empty where no gradients are summed by buckets */
     struct members **members;        /* a virtual stage and kind of group: members_of */
     struct members **tied;           /* a sum of tied gradients: members_tied */

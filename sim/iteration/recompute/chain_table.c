@@ -251,10 +251,10 @@ int chain_tables(struct planner *planner, struct arena *arena, double memory)
     planner->rest = ARENA_ARRAY(arena, int, n);
     planner->selective = ARENA_ARRAY(arena, int, n);
     planner->space = arena_alloc(arena, n * sizeof *planner->space);
-    planner->time = ARENA_ARRAY(arena, double, n * (n + 1) / 2 * each);
-    planner->how = ARENA_ARRAY(arena, int, n * (n + 1) / 2 * each);
-    planner->first = ARENA_ARRAY(arena, double, n * each);
-    planner->ways = ARENA_ARRAY(arena, uint32_t, n * each);
+    planner->time = arena_take(arena, n * (n + 1) / 2 * each * sizeof *planner->time);
+    planner->how = arena_take(arena, n * (n + 1) / 2 * each * sizeof *planner->how);
+    planner->first = arena_take(arena, n * each * sizeof *planner->first);
+    planner->ways = arena_take(arena, n * each * sizeof *planner->ways);
     for (size_t l = 0; l < n; l++) {
         planner->sum[l + 1] = planner->sum[l] + step_forward(&planner->layers[l]);
         planner->input[l] = slots_of(planner, planner->layers[l].input);

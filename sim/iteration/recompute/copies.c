@@ -6,6 +6,17 @@
 #include "recompute/chain_internal.h"
 #include "recompute/chain_steps.h"
 
+/* fmax and fmin are calls into the library of C, and heed what is not a number. */
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static double smaller(double a, double b)
+{
+    return a < b ? a : b;
+}
+
 static void add_unit(struct copied *copied, size_t layer, size_t tensor, double bytes)
 {
     if (bytes > 0)
@@ -71,11 +82,11 @@ void copied_init(struct copied *copied, struct arena *arena, const struct chain_
         .first = ARENA_ARRAY(arena, size_t, n),
         .moved = ARENA_ARRAY(arena, double, n),
         .forward_room = ARENA_ARRAY(arena, double, n),
-        .step_room = ARENA_ARRAY(arena, double, plan->nsteps),
+        .step_room = ARENA_ARRAY(arena, double, plan->nsteps + 1) + 1,
         .admitted = ARENA_ARRAY(arena, int, n),
         .coming_room = ARENA_ARRAY(arena, double, n),
         .outs = ARENA_ARRAY(arena, struct out, 2 * units + 1),
-        .ahead = ARENA_ARRAY(arena, double, plan->nsteps + 1),
+        .ahead = ARENA_ARRAY(arena, double, plan->nsteps + 1) + 1,
         .arrives = ARENA_ARRAY(arena, double, n),
     };
     for (size_t l = 0; l < n; l++) {
@@ -102,46 +113,39 @@ static double find_rooms(struct copied *copied, const bool *moves)
     for (size_t i = 0; i < copied->nunits; i++)
         copied->moved[copied->units[i].layer] += moves[i] ? copied->units[i].bytes : 0;
     for (size_t l = 0; l < n; l++)
-        total += copied->moved[l], largest = fmax(largest, copied->moved[l]);
+        total += copied->moved[l], largest = larger(largest, copied->moved[l]);
     double left = copied->limit->memory - (copied->limit->in_flight - 1) * (copied->held - total), away = total;
 
     for (size_t l = 0; l < n; l++) {
         copied->forward_room[l] = left - (copied->forward_bytes[l] - before);
-        most = fmax(most, copied->forward_bytes[l] - before);
+        most = larger(most, copied->forward_bytes[l] - before);
         before += copied->moved[l];
     }
     for (size_t k = 0; k < steps; k++) {
         size_t l = copied->plan->steps[k].layer;
 
         away -= copied->first[l] == k ? copied->moved[l] : 0;
-        copied->step_room[k] = left - (copied->step_bytes[k] - fmax(0, away));
-        most = fmax(most, copied->step_bytes[k] - fmax(0, away));
+        copied->step_room[k] = left - (copied->step_bytes[k] - larger(0, away));
+        most = larger(most, copied->step_bytes[k] - larger(0, away));
     }
     copied->most = most;
     least = left - most;
-    copied->window = copied->limit->shared ? fmin(least, 2 * largest) : 0;
+    copied->window = copied->limit->shared ? smaller(least, 2 * largest) : 0;
     for (size_t l = 0; copied->limit->shared && l < n; l++)
         copied->forward_room[l] = copied->window;
     for (size_t k = 0; copied->limit->shared && k < steps; k++)
         copied->step_room[k] = copied->window;
+    copied->step_room[-1] = copied->forward_room[n - 1];
+    if (copied->limit->in_flight > 1)
+        copied->step_room[-1] = smaller(copied->step_room[-1], copied->step_room[steps - 1]);
     return least;
-}
-
-/* Room while the step runs; -1: while the operation before the first one does, a forward or the end of another
- * micro-batch's backward. */
-static double room_at(const struct copied *copied, int step)
-{
-    double forward = copied->forward_room[copied->n - 1];
-
-    if (step >= 0)
-        return copied->step_room[step];
-    return copied->limit->in_flight > 1 ? fmin(forward, copied->step_room[copied->plan->nsteps - 1]) : forward;
 }
 
 /* Each layer's tensors come back as early as memory allows, the last layer's first. */
 static void admit(struct copied *copied, double reserve)
 {
-    double *ahead = copied->ahead + 1;
+    const double *rooms = copied->step_room;
+    double *ahead = copied->ahead;
     int earliest = -1;
 
     for (int k = -1; k < (int)copied->plan->nsteps; k++)
@@ -152,12 +156,12 @@ static void admit(struct copied *copied, double reserve)
 
         if (copied->moved[l] == 0)
             continue;
-        while (at > earliest && ahead[at - 1] + copied->moved[l] <= room_at(copied, at - 1) - reserve)
+        while (at > earliest && ahead[at - 1] + copied->moved[l] <= rooms[at - 1] - reserve)
             at--;
-        room = room_at(copied, first);
+        room = rooms[first];
         for (int k = at; k < first; k++) {
             ahead[k] += copied->moved[l];
-            room = fmin(room, room_at(copied, k) - ahead[k]);
+            room = smaller(room, rooms[k] - ahead[k]);
         }
         copied->admitted[l] = earliest = at;
         copied->coming_room[l] = room;
@@ -168,13 +172,15 @@ static void admit(struct copied *copied, double reserve)
 struct replay {
     double now, before; /* when the last operation, and the one before it, have ended */
     double to, from;    /* when the streams are free */
+    double waited;      /* s that operations have waited */
     size_t nouts;
+    size_t ended;       /* copies to the host that have ended when the last operation has */
 };
 
-/* When copies to the host hold so much at most. */
-static double drained(const struct copied *copied, const struct replay *replay, double room)
+/* The number of the first copy, from `low` on, after which copies to the host hold so much at most. */
+static size_t drained(const struct copied *copied, const struct replay *replay, double room, size_t low)
 {
-    size_t low = 0, high = replay->nouts;
+    size_t high = replay->nouts;
 
     while (low < high) {
         size_t middle = (low + high) / 2;
@@ -184,7 +190,22 @@ static double drained(const struct copied *copied, const struct replay *replay, 
         else
             low = middle + 1;
     }
-    return copied->outs[low].done;
+    return low;
+}
+
+/* The next operation begins when copies to the host have left it room, and not before `earliest`. */
+static void operate(const struct copied *copied, struct replay *replay, double room, double earliest, double seconds)
+{
+    const struct out *outs = copied->outs;
+    double begins = larger(replay->now, earliest);
+
+    while (replay->ended < replay->nouts && outs[replay->ended + 1].done <= replay->now)
+        replay->ended++;
+    if (outs[replay->nouts].sum - outs[replay->ended].sum > room)
+        begins = larger(begins, outs[drained(copied, replay, room, replay->ended + 1)].done);
+    replay->waited += begins - replay->now;
+    replay->before = replay->now;
+    replay->now = begins + seconds;
 }
 
 /* outs[i + 1] is copy i; outs[0] has ended from the beginning. */
@@ -196,15 +217,14 @@ static void forward_pass(struct copied *copied, const bool *moves, struct replay
     for (size_t l = 0; l < copied->n; l++) {
         double latency = limit->host_latency;
 
-        replay->before = replay->now;
-        replay->now = fmax(replay->now, drained(copied, replay, copied->forward_room[l])) + copied->forward[l];
+        operate(copied, replay, copied->forward_room[l], 0, copied->forward[l]);
         for (; unit < copied->nunits && copied->units[unit].layer == l; unit++) {
             if (!moves[unit])
                 continue;
             struct out *last = &copied->outs[replay->nouts++];
             double bytes = copied->units[unit].bytes;
 
-            replay->to = fmax(replay->to, replay->now) + latency + bytes / limit->host_bandwidth;
+            replay->to = larger(replay->to, replay->now) + latency + bytes / limit->host_bandwidth;
             last[1] = (struct out){replay->to, last->sum + bytes};
             latency = 0;
         }
@@ -212,47 +232,53 @@ static void forward_pass(struct copied *copied, const bool *moves, struct replay
     }
 }
 
-/* Alone a micro-batch fetches tensors that it has just sent; among several those have long been sent. */
-static void backward_pass(struct copied *copied, struct replay *replay)
+/* Alone a micro-batch fetches tensors that it has just sent; among several those have long been sent. Ends where
+ * operations have waited longer than `patience`. */
+static void backward_pass(struct copied *copied, struct replay *replay, double patience)
 {
     const struct chain_limit *limit = copied->limit;
+    double before = replay->before;      /* when the last forward began */
     size_t next = copied->n;
 
-    for (size_t k = 0; k < copied->plan->nsteps; k++) {
+    for (size_t k = 0; k < copied->plan->nsteps && replay->waited <= patience; k++) {
         size_t l = copied->plan->steps[k].layer;
-        double begins = fmax(replay->now, drained(copied, replay, copied->step_room[k]));
 
         for (; next > 0 && (copied->moved[next - 1] == 0 || copied->admitted[next - 1] <= (int)k); next--) {
-            size_t layer = next - 1;
+            size_t layer = next - 1, out;
             double sent = limit->in_flight == 1 ? copied->arrives[layer] : 0, from;
 
             if (copied->moved[layer] == 0)
                 continue;
-            from = fmax(copied->admitted[layer] < 0 ? replay->before : replay->now,
-                        fmax(sent, drained(copied, replay, copied->coming_room[layer])));
-            replay->from = fmax(replay->from, from) + limit->host_latency +
+            out = drained(copied, replay, copied->coming_room[layer], 0);
+            from = larger(copied->admitted[layer] < 0 ? before : replay->now, larger(sent, copied->outs[out].done));
+            replay->from = larger(replay->from, from) + limit->host_latency +
                            copied->moved[layer] / limit->host_bandwidth;
             copied->arrives[layer] = replay->from;
         }
-        if (copied->first[l] == k && copied->moved[l] > 0)
-            begins = fmax(begins, copied->arrives[l]);
-        replay->now = begins + copied->step[k];
+        operate(copied, replay, copied->step_room[k],
+                copied->first[l] == k && copied->moved[l] > 0 ? copied->arrives[l] : 0, copied->step[k]);
     }
 }
 
-double copied_seconds(struct copied *copied, const bool *moves, double reserve)
+double copied_seconds(struct copied *copied, const bool *moves, double reserve, double most)
 {
     struct replay replay = {0};
+    int rounds = copied->limit->in_flight > 1 ? 2 : 1;
     double first = 0;
 
     if (!(find_rooms(copied, moves) >= 0))
         return INFINITY;
     admit(copied, reserve);
     copied->outs[0] = (struct out){0};
-    for (int round = 0; round < (copied->limit->in_flight > 1 ? 2 : 1); round++) {
+    for (int round = 0; round < rounds; round++) {
+        double patience = round + 1 < rounds ? INFINITY : most - copied->seconds;
+
         first = replay.now;
+        replay.waited = 0;
         forward_pass(copied, moves, &replay);
-        backward_pass(copied, &replay);
+        backward_pass(copied, &replay, patience);
+        if (replay.waited > patience)
+            return copied->seconds + replay.waited;
     }
     return replay.now - first;
 }

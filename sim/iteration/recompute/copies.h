@@ -31,14 +31,16 @@ struct copied {
     double seconds;              /* s without waiting */
     /* Of the last call of copied_seconds: */
     double *moved;               /* a layer: B that go to the host */
-    double *forward_room, *step_room;    /* B that copies to the host may still hold when an operation begins */
+    double *forward_room, *step_room;    /* B that copies to the host may still hold when an operation begins; step -1:
+                                            when the one before the first step does, a forward or the end of another
+                                            micro-batch's backward */
     int *admitted;               /* a layer: the step before which its tensors may begin to come back; -1: while the
                                     operation before the first step runs */
     double *coming_room;         /* a layer: B that copies to the host may still hold then */
     double most;                 /* B that the micro-batch has on the GPU at most, without tensors on their way */
     double window;               /* B for tensors on their way that no operation counts, where chunks share memory */
     struct out { double done, sum; } *outs;  /* copies to the host: when they end; B of all until then */
-    double *ahead, *arrives;     /* a step, a layer: B coming back before it is used; when it has come back */
+    double *ahead, *arrives;     /* a step from -1 on, a layer: B coming back before it is used; when it has come back */
 };
 
 /* Prepares the plan's chain: reads `kept` and `steps` of the plan, but not what it offloads. The result lives in the
@@ -47,7 +49,7 @@ void copied_init(struct copied *copied, struct arena *arena, const struct chain_
                  const struct chain_plan *plan, const struct chain_limit *limit);
 /* Seconds of a micro-batch if the tensors in `moves` (a bool for each unit) go to the host; INFINITY: they leave too
  * little memory. Tensors that come back leave `reserve` B at least to those that go. With several micro-batches in
- * flight: seconds from one to the next. */
-double copied_seconds(struct copied *copied, const bool *moves, double reserve);
+ * flight: seconds from one to the next. Where they are more than `most`, any number between `most` and them. */
+double copied_seconds(struct copied *copied, const bool *moves, double reserve, double most);
 
 #endif

@@ -6,6 +6,7 @@
 #include "base/base.h"
 #include "collective/collective.h"
 #include "collective/placed_group.h"
+#include "hardware/cluster.h"
 #include "scenario/process_group.h"
 #include "scenario/recipe.h"
 #include "scenario/scenario.h"
@@ -40,7 +41,10 @@ static struct exchange_cost price_estimated(const struct pricing *pricing, const
 
     group_gpus(pricing->scenario, group, 0, 0, pricing->rank, estimates->gpus);
     seconds = estimate(pricing->scenario, move->collective, estimates->gpus, n, move->bytes, move->channels);
-    return (struct exchange_cost){.seconds = move->step && n > 1 ? seconds / (n - 1) : seconds};
+    return (struct exchange_cost){
+        .seconds = move->step && n > 1 ? seconds / (n - 1) : seconds,
+        .spans = !cluster_within_node(&pricing->scenario->cluster, estimates->gpus, n),
+    };
 }
 
 /* The replicas of the gathers and scatters; leaves the GPUs of their group. */
@@ -83,7 +87,9 @@ struct chain_layer *stage_chain(struct arena *arena, const struct scenario *scen
     struct parameter_bytes each = scenario_parameter_bytes(scenario);
     /* Any group is a part of these: groups of experts may go over tensor groups too. */
     size_t most = (size_t)scenario->parallelism.tensor * (size_t)scenario_replicas(scenario);
-    struct estimates estimates = {.pricing = {.scenario = &seen, .rank = rank, .price = price_estimated},
+    struct estimates estimates = {.pricing = {.scenario = &seen, .rank = rank, .price = price_estimated,
+                                              .sheet = scenario->cluster.ideal ? NULL :
+                                                       cluster_sheet(&scenario->cluster, scenario_gpu(&seen, 0, 0, rank))},
                                   .gpus = xcalloc(most, sizeof *estimates.gpus)};
     double exchanges[EXCHANGES_MAX];
 

@@ -50,17 +50,21 @@ static double largest_layer(const struct copied *copied)
  * Returns whether it fits. */
 static bool try_set(struct choosing *choosing, const bool *moves)
 {
-    double seconds = copied_seconds(&choosing->copied, moves, 0), bytes = 0, reserve = 0;
+    double longest = choosing->best.seconds * (1 + 1e-9);        /* that could be better, for all roundings */
+    double seconds = copied_seconds(&choosing->copied, moves, 0, longest), bytes = 0, reserve = 0;
 
     choosing->tries++;
-    for (size_t i = 0; i < choosing->copied.nunits; i++)
-        bytes += moves[i] ? choosing->copied.units[i].bytes : 0;
     if (seconds > choosing->copied.seconds && isfinite(seconds)) {
-        double most = largest_layer(&choosing->copied), later = copied_seconds(&choosing->copied, moves, most);
+        double most = largest_layer(&choosing->copied);
+        double later = copied_seconds(&choosing->copied, moves, most, longest);
 
         if (later < seconds)
             seconds = later, reserve = most;
     }
+    if (seconds > longest)
+        return isfinite(seconds);
+    for (size_t i = 0; i < choosing->copied.nunits; i++)
+        bytes += moves[i] ? choosing->copied.units[i].bytes : 0;
     if (is_better(seconds, bytes, &choosing->best)) {
         choosing->best.seconds = seconds, choosing->best.bytes = bytes, choosing->best.reserve = reserve;
         memcpy(choosing->best.moves, moves, choosing->copied.nunits * sizeof *moves);
@@ -157,9 +161,9 @@ static void exchange(struct choosing *choosing)
             for (size_t k = i; k < n && k < i + NEAR; k++) {
                 double before = choosing->best.seconds;
 
-                memcpy(choosing->trial, choosing->best.moves, n * sizeof *choosing->trial);
-                if (k > i && choosing->trial[i] == choosing->trial[k])
+                if (k > i && choosing->best.moves[i] == choosing->best.moves[k])
                     continue;
+                memcpy(choosing->trial, choosing->best.moves, n * sizeof *choosing->trial);
                 choosing->trial[i] = !choosing->trial[i];
                 choosing->trial[k] = k > i ? !choosing->trial[k] : choosing->trial[k];
                 try_set(choosing, choosing->trial);
@@ -197,7 +201,7 @@ static void set_plan(struct choosing *choosing, struct arena *arena, const struc
 {
     struct copied *copied = &choosing->copied;
 
-    copied_seconds(copied, choosing->best.moves, choosing->best.reserve);
+    copied_seconds(copied, choosing->best.moves, choosing->best.reserve, INFINITY);
     *plan = (struct chain_plan){
         .kept = ARENA_ARRAY(arena, struct chain_kept, copied->n),
         .nsteps = steps->nsteps,

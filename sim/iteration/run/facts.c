@@ -14,8 +14,8 @@ static void find_model(const struct model *model, struct facts *facts)
     if (shape) {
         facts->transformer = true;
         facts->layers = shape->layers;
-        facts->heads = shape->heads;
-        facts->kv_heads = shape->kv_heads ? shape->kv_heads : facts->heads;
+        facts->heads = transformer_divides(shape);
+        facts->kv_heads = shape->pattern ? facts->heads : shape->kv_heads ? shape->kv_heads : facts->heads;
         facts->experts = shape->experts ? shape->experts : 1;
         facts->shared_experts = shape->shared_experts;
         facts->sequence = shape->sequence;

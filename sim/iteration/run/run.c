@@ -3,7 +3,7 @@
 #include "base/base.h"
 #include "base/progress.h"
 #include "engine/jitter.h"
-#include "steady/lockstep.h"
+#include "workload/lockstep.h"
 #include "steady/rounding.h"
 #include "steady/steady.h"
 

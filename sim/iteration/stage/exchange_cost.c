@@ -277,7 +277,6 @@ struct exchange_cost exchange_cost(const struct pricing *pricing, const struct e
 
     switch (exchange->what) {
     case SENT_SUM:
-    case SENT_COUNT:
         cost = sum_cost(pricing, exchange, hidings);
         break;
     case SENT_INPUT:
@@ -302,6 +301,8 @@ struct exchange_cost exchange_cost(const struct pricing *pricing, const struct e
     case SENT_HEADS:
         cost = heads_cost(pricing, exchange);
         break;
+    case SENT_COUNT:
+        BUG("no exchange");
     case SENT_MATRIX:
         cost = pricing->scenario->memory.precision.muon_tensor == MUON_TENSOR_DISTRIBUTED ?
                all_reduce(pricing, exchange->bytes) : ring(pricing, GROUP_TENSOR, COLLECTIVE_ALL_GATHER, exchange->bytes);

@@ -29,7 +29,7 @@ bool same_move(const struct move *a, const struct move *b);
 struct pricing {
     const struct scenario *scenario;
     int rank;
-    const struct gpu *sheet;         /* of the GPUs; NULL: they are on the ideal cluster */
+    const struct gpu *sheet;         /* of the GPUs; NULL: dispatchers have no floor, as on the ideal cluster */
     /* The move's cost: all but `activations`. */
     struct exchange_cost (*price)(const struct pricing *pricing, const struct move *move);
 };

@@ -49,7 +49,7 @@ static void cost_layer(const struct layer_costs *costs, const struct layer *laye
 {
     const struct kernel_costs *kernels = costs->kernels;
 
-    if (costs->list->count == EXCHANGE_GATHER)
+    if (!costs->list->count)
         exchange_gather(costs->list, layer->all_reduce_bytes);
     *cost = (struct layer_cost){
         .forward = layer_phase(costs, layer, PHASE_FORWARD),

@@ -169,7 +169,7 @@ int stages_cost(struct arena *arena, const struct scenario *scenario, const stru
         from_given(arena, &scenario->model, &scenario->plan, kernels->speed, *stages, *times);
     else if (from_layers(arena, scenario, kernels, exchanges, *stages, *times, err))
         return -1;
-    if (exchanges->count == EXCHANGE_GATHER)
+    if (!exchanges->count)
         exchange_gather(exchanges, 0);       /* given stages have no exchanges */
     for (int s = 0; s < count; s++) {
         if (stages_repeat(&scenario->plan, *stages, s)) {

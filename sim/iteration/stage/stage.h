@@ -28,8 +28,8 @@ struct exchange {
     double more;                 /* of rows, B that a dispatch brings to the GPU, its own included; of heads, B of keys and
                                     values; by gradients, B of the input that is gathered for the product for weights */
 };
-/* The most of them, and of kinds of layers with kernels that hide exchanges. */
-enum { EXCHANGES_MAX = 64, HIDINGS_MAX = 8 };
+/* The most of them, and of kinds of layers with kernels that hide exchanges: blocks, prediction and output. */
+enum { EXCHANGES_MAX = 96, HIDINGS_MAX = PATTERN_KINDS + 2 };
 /* All that a model's layers exchange, in the order in which they first do; everything that counts exchanges has their order. */
 struct exchange_list {
     struct exchange items[EXCHANGES_MAX];

@@ -211,6 +211,10 @@ void exchanges_add_recomputed(const struct layer_costs *costs, struct work_cost 
     } else if (all) {
         work->counts.exchanges[sent(costs, SENT_SUM, sums.bytes, 0)] += all;
     }
+    if (operators && spec->sequence_parallel && sums.forward % 2) {      /* a block of one half gathers one input */
+        work->counts.exchanges[sent(costs, SENT_QKV, sums.bytes, 0)]++;
+        all++;
+    }
     if (costs->kernels->launch_blocking)
         work->times.seconds += all * costs->kernels->host_launch;
 }

@@ -187,12 +187,12 @@ static struct workspace context_workspace(const struct cut *cut)
 }
 
 /* The attention core, in the paper's table the rows "softmax", "dropout" and "attention over values": 5 a s^2 b / t
- * bytes with 2-byte values. If Megatron-LM's softmax cannot be fused, its output is kept in fp32, and a converted copy
+ * bytes with 2-byte values. If Megatron-LM's softmax cannot be fused, or under autocast, its output is kept in fp32, and a converted copy
  * for the product with the values. FlashAttention keeps one fp32 sum per row of scores. Returns B of all. */
 static double keep_core(struct operators *ops, const struct cut *core)
 {
     const struct cut *cut = ops->cut;
-    bool wide = cut->shape->ways.fused_kernels && cut->value < 4 && !softmax_fuses(core);
+    bool wide = casts_apart(cut) || (cut->shape->ways.fused_kernels && cut->value < 4 && !softmax_fuses(core));
     bool drops = cut->shape->attention_dropout > 0;
     struct kept_value value = {.name = "softmax", .order = KEPT_CORE, .kind = KEPT_VALUES, .modules = 1u << MODULE_CORE,
                                .rows = cut->scores, .as = {1, wide ? 4 : cut->value, 1}};

@@ -22,16 +22,15 @@
  */
 static void plain_rmsnorm(struct operators *ops, const char *name, double elements)
 {
-    const struct cut *cut = ops->cut;
-    double conversions = cut->value < 4 ? 2 * (cut->value + 4) : 0;
+    double value = residual_value(ops->cut), conversions = value < 4 ? 2 * (value + 4) : 0;
     int converted = conversions > 0 ? 2 : 0;
 
     unvectorized_kernels(ops, name, PHASE_FORWARD, CLASS_OTHER, 2 + converted, elements * (2 + converted),
-                         elements * (conversions + 2 * 4 + 2 * cut->value));
+                         elements * (conversions + 2 * 4 + 2 * value));
     plain_kernels(ops, name, PHASE_FORWARD, CLASS_OTHER, 4, elements * 3 * 4);
     unvectorized_kernels(ops, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 3 + converted, elements * (3 + converted),
-                         elements * (conversions + 3 * 4 + 2 * cut->value));
-    plain_kernels(ops, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 11, elements * (14 * 4 + 4 * cut->value));
+                         elements * (conversions + 3 * 4 + 2 * value));
+    plain_kernels(ops, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 11, elements * (14 * 4 + 4 * value));
 }
 
 /* A norm. Forward: reads x, writes y. Backward: reads dy and x, writes dx. If x is converted to fp32 first, x and dx
@@ -40,19 +39,29 @@ void norm_kernels(struct operators *ops, const char *name, double rows, double w
 {
     const struct cut *cut = ops->cut;
     bool root = cut->shape->norm == NORM_RMSNORM, widened = cut->shape->ways.widened_norms && cut->value < 4;
-    double elements = rows * width, x = widened ? 4 : cut->value;
+    double elements = rows * width, x = widened ? 4 : residual_value(cut), y = casts_apart(cut) ? 4 : cut->value;
 
     if (root && !cut->shape->ways.fused_norm) {
         plain_rmsnorm(ops, name, elements);
         return;
     }
     memory_kernel(ops, name, PHASE_FORWARD, root ? CLASS_RMSNORM_FORWARD : CLASS_LAYERNORM_FORWARD,
-                  elements * (x + cut->value));
+                  elements * (x + y));
     memory_kernel(ops, name, PHASE_BACKWARD_INPUT, root ? CLASS_RMSNORM_BACKWARD : CLASS_LAYERNORM_BACKWARD,
-                  elements * (cut->value + 2 * x));
+                  elements * (y + 2 * x));
     for (int phase = PHASE_FORWARD; widened && phase <= PHASE_BACKWARD_INPUT; phase++)
         unvectorized_kernels(ops, "norm-convert", (enum phase)phase, CLASS_COPY, 1, elements,
                              elements * (cut->value + 4));
+}
+
+double residual_value(const struct cut *cut)
+{
+    return cut->shape->ways.autocast ? fmax(cut->value, 4) : cut->value;
+}
+
+bool casts_apart(const struct cut *cut)
+{
+    return cut->shape->ways.autocast && cut->value < 4 && !cut->shape->ways.fused_kernels;
 }
 
 bool norm_copies(const struct cut *cut)
@@ -63,7 +72,17 @@ bool norm_copies(const struct cut *cut)
 /* Whether a norm that is one kernel keeps its input in fp32, and nobody the input itself. */
 static bool keeps_widened(const struct cut *cut)
 {
-    return cut->shape->ways.widened_norms && cut->value < 4 && !norm_copies(cut);
+    return (cut->shape->ways.widened_norms || cut->shape->ways.autocast) && cut->value < 4 && !norm_copies(cut);
+}
+
+/* Each linear layer that reads a norm's output casts it, and the gradient that it gives back. */
+static void input_casts(struct operators *ops, int layers)
+{
+    const struct cut *cut = ops->cut;
+    double elements = layers * cut->own_tokens * cut->hidden;
+
+    for (int phase = PHASE_FORWARD; casts_apart(cut) && phase <= PHASE_BACKWARD_INPUT; phase++)
+        unvectorized_kernels(ops, "autocast", (enum phase)phase, CLASS_COPY, layers, elements, elements * (cut->value + 4));
 }
 
 void outer_norm(struct operators *ops, const char *name, enum place place)
@@ -97,6 +116,8 @@ struct tensor norm(struct operators *ops, const char *name, enum kept_order orde
 
     outer_norm(ops, name, PLACE_BLOCK);
     ops->list.items[ops->current].modules |= 1u << MODULE_NORMS;
+    input_casts(ops, order == KEPT_ATTENTION_INPUT ? (cut->shape->ways.fused_qkv ? 1 : 3) :
+                     cut->shape->mlp == MLP_SWIGLU && !cut->shape->ways.fused_gate ? 2 : 1);
     keep(ops, input);
     input = (struct kept_value){.name = "norm input in fp32", .order = KEPT_WIDE_NORMS, .kind = KEPT_VALUES,
                                 .modules = 1u << MODULE_NORMS, .as = {cut->hidden, 4, 1}, .rows = cut->own_tokens,
@@ -307,16 +328,19 @@ void residual(struct operators *ops, const char *name)
 {
     const struct cut *cut = ops->cut;
     double elements = cut->own_tokens * cut->hidden, mask = cut->shape->dropout > 0 ? elements : 0;
+    double sum = residual_value(cut);
 
     operator_begin(ops, name, 0)->ends = ops->half == HALF_MLP && ends_early(cut);
     if (mask > 0 && !cut->shape->ways.fused_kernels)
         memory_kernel(ops, "dropout", PHASE_FORWARD, CLASS_DROPOUT_RESIDUAL_FORWARD, 2 * elements * cut->value + mask);
     memory_kernel(ops, name, PHASE_FORWARD, CLASS_DROPOUT_RESIDUAL_FORWARD,
-                  3 * elements * cut->value + (cut->shape->ways.fused_kernels ? mask : 0));
+                  elements * (2 * sum + cut->value) + (cut->shape->ways.fused_kernels ? mask : 0));
     if (mask > 0)
         memory_kernel(ops, "dropout", PHASE_BACKWARD_INPUT, CLASS_DROPOUT_RESIDUAL_BACKWARD,
                       2 * elements * cut->value + mask);
-    memory_kernel(ops, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 3 * elements * cut->value);
+    memory_kernel(ops, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 3 * elements * sum);
+    if (casts_apart(cut))
+        unvectorized_kernels(ops, "autocast", PHASE_BACKWARD_INPUT, CLASS_COPY, 1, elements, elements * (cut->value + 4));
     if (mask > 0)
         keep(ops, (struct kept_value){.name = "dropout masks", .order = KEPT_MASKS, .kind = KEPT_AS_IT_IS,
                                       .rows = elements, .as = {1, 1, 1}, .joined = true});

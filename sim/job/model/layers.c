@@ -57,16 +57,18 @@ static int check_tensor(struct arena *arena, const struct transformer *shape, co
     char buffer[160];
 
     for (int i = 0; i < mixers; i++) {
-        int divided = widths[i].groups ? 1 : context;
+        int size = widths[i].size, divided = widths[i].groups ? 1 : context;
 
-        if (widths[i].size % (shard->tensor * divided))
+        if (size % divided)
+            return error_add(err, EXIT_INFEASIBLE, loc, "strategy: context: %d does not divide the %d %s, which its GPUs exchange; "
+                             "try %s", context, size, widths[i].what, divisors(size, buffer, sizeof buffer));
+        if (size / divided % shard->tensor)
             return error_add(err, EXIT_INFEASIBLE, loc, "strategy: tensor: %d%s does not divide the %d %s; try %s", shard->tensor,
-                             divided > 1 ? arena_printf(arena, " x context %d", context) : "", widths[i].size, widths[i].what,
-                             divisors(widths[i].size, buffer, sizeof buffer));
-        if (widths[i].groups && context % (widths[i].size / shard->tensor) && widths[i].size / shard->tensor % context)
+                             divided > 1 ? arena_printf(arena, " x context %d", context) : "", size, widths[i].what,
+                             divisors(size / divided, buffer, sizeof buffer));
+        if (widths[i].groups && context % (size / shard->tensor) && size / shard->tensor % context)
             return error_add(err, EXIT_INFEASIBLE, loc, "strategy: context: %d neither divides the %d %s that a GPU of the tensor "
-                             "group has nor is a multiple of them; expected either", context, widths[i].size / shard->tensor,
-                             widths[i].what);
+                             "group has nor is a multiple of them; expected either", context, size / shard->tensor, widths[i].what);
     }
     for (size_t i = 0; i < COUNT(parts); i++)
         common = parts[i].split ? gcd(common, parts[i].size) : common;
@@ -123,12 +125,6 @@ static struct layer block_layer(struct arena *arena, struct operators *ops, cons
 
 /* Blocks of a kind are alike. */
 struct block_kind { struct halves halves; struct layer layer; };
-enum { BLOCK_KINDS = MIXER_COUNT * 3 * 2 };
-
-static bool same_halves(struct halves a, struct halves b)
-{
-    return a.mixer == b.mixer && a.mlp == b.mlp && a.experts == b.experts && a.window == b.window;
-}
 
 static void cut_block(struct cut *cut, struct halves halves)
 {
@@ -140,7 +136,7 @@ static void cut_block(struct cut *cut, struct halves halves)
 
 static void block_layers(struct arena *arena, struct operators *ops, struct cut *cut, struct layer *layers)
 {
-    struct block_kind kinds[BLOCK_KINDS];
+    struct block_kind kinds[PATTERN_KINDS];
     size_t count = 0;
 
     for (int i = 0; i < cut->shape->layers; i++) {
@@ -150,6 +146,7 @@ static void block_layers(struct arena *arena, struct operators *ops, struct cut 
         while (kind < count && !same_halves(kinds[kind].halves, halves))
             kind++;
         if (kind == count) {
+            BUG_IF(count == PATTERN_KINDS);
             cut_block(cut, halves);
             kinds[count++] = (struct block_kind){halves, block_layer(arena, ops, cut)};
         }

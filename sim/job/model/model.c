@@ -231,20 +231,20 @@ static int change(struct arena *arena, struct model *model, struct error *err)
 static int set_sequence(struct model *model, struct error *err)
 {
     struct transformer *shape = model->transformer;
+    bool follow = shape && !field_given(&transformer_table, shape, "positions");
+    int positions = shape && !follow ? shape->positions : 0;
+    const struct clash clashes[] = {
+        {!shape && model->sequence > 0, loc_of(model, "sequence"),
+         "model: sequence: this model has no tokens; only a transformer has a sequence", {0}},
+        {positions > 0 && model->sequence > positions, loc_of(model, "sequence"),
+         "model: sequence: %d is longer than the %d learned positions", {model->sequence, positions}},
+    };
 
-    if (!shape) {
-        if (model->sequence > 0)
-            return error_clash(err, loc_of(model, "sequence"),
-                               "model: sequence: this model has no tokens; only a transformer has a sequence");
+    if (clashes_add(err, clashes, COUNT(clashes)))
+        return -1;
+    if (!shape)
         return 0;
-    }
     if (model->sequence > 0) {
-        bool follow = !field_given(&transformer_table, shape, "positions");
-
-        if (!follow && shape->positions > 0 && model->sequence > shape->positions)
-            return error_clash(err, loc_of(model, "sequence"),
-                               "model: sequence: %d is longer than the %d learned positions", model->sequence,
-                               shape->positions);
         shape->positions = follow ? model->sequence : shape->positions;
         shape->sequence = model->sequence;
     }

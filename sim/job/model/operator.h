@@ -84,6 +84,10 @@ bool repeats_groups(const struct cut *cut);
 bool softmax_fuses(const struct cut *cut);
 /* Whether PyTorch's operators, one by one, bring rows to experts and back (software.routed_rows). */
 bool rows_by_operators(const struct cut *cut);
+/* B of a value of the residual, and of a norm's input. */
+double residual_value(const struct cut *cut);
+/* Whether casts between these and products are kernels of their own. */
+bool casts_apart(const struct cut *cut);
 /* Whether linear layers keep random projections of their inputs. */
 bool projects(const struct cut *cut);
 /* The rows of the projection of an input with that number of rows. */

@@ -67,6 +67,11 @@ static const char *read_layer(const char *at, struct halves *halves)
     return at + several;
 }
 
+bool same_halves(struct halves a, struct halves b)
+{
+    return a.mixer == b.mixer && a.mlp == b.mlp && a.experts == b.experts && a.window == b.window;
+}
+
 int pattern_layers(const struct transformer *shape)
 {
     struct halves halves;
@@ -77,20 +82,28 @@ int pattern_layers(const struct transformer *shape)
     return n;
 }
 
-/* Of the blocks of multi-token prediction: what stands behind the '/', a mixer and an MLP, or the last block. */
+/* What stands behind the '/': a mixer and an MLP of a block of multi-token prediction. NULL: it is none. */
+static const char *read_predicting(const char *at, struct halves *halves)
+{
+    struct halves more = {0};
+
+    at = read_layer(at, halves);
+    if (!at || !*at)
+        return at;
+    at = halves->mlp ? NULL : read_layer(at, &more);
+    halves->mlp = more.mlp;
+    halves->experts = more.experts;
+    return more.mixer == MIXER_NONE ? at : NULL;
+}
+
 static struct halves predicting(const struct transformer *shape)
 {
     const char *slash = shape->pattern ? strchr(shape->pattern, '/') : NULL;
-    struct halves halves = {0}, more = {0};
-    const char *rest;
+    struct halves halves;
 
     if (!slash)
         return transformer_halves(shape, shape->layers - 1);
-    rest = read_layer(slash + 1, &halves);
-    if (rest && *rest && read_layer(rest, &more)) {
-        halves.mlp |= more.mlp;
-        halves.experts |= more.experts;
-    }
+    read_predicting(slash + 1, &halves);
     return halves;
 }
 
@@ -143,15 +156,26 @@ int mixer_widths(const struct transformer *shape, struct mixer_width widths[MIXE
     return n;
 }
 
+int transformer_divides(const struct transformer *shape)
+{
+    struct mixer_width widths[MIXER_WIDTHS];
+    bool attends = transformer_mixes(shape, MIXER_ATTENTION) || transformer_mixes(shape, MIXER_LATENT);
+    int n = mixer_widths(shape, widths), common = !attends ? 0 : shape->pattern ? gcd(shape->heads, shape->kv_heads) : shape->heads;
+
+    for (int i = 0; i < n; i++)
+        common = gcd(common, widths[i].size);
+    return common ? common : shape->ffn;
+}
+
 const char *pattern_wrong(const char *pattern)
 {
     struct halves halves;
-    bool predicts = false;
 
     for (const char *at = pattern, *next; *at; at = next) {
-        next = *at == '/' && !predicts && at > pattern && at[1] ? at + 1 : read_layer(at, &halves);
-        predicts |= *at == '/';
-        if (!next)
+        bool predicts = *at == '/' && at > pattern;
+
+        next = predicts ? read_predicting(at + 1, &halves) : read_layer(at, &halves);
+        if (!next || (predicts && *next))
             return at;
     }
     return NULL;

@@ -25,6 +25,9 @@ struct delta { const struct node *node; int key_heads, key_size, value_heads, va
 struct lightning { const struct node *node; int heads, head_size, block; };
 extern const struct table mamba_table, delta_table, lightning_table;
 
+/* The most kinds of blocks of a model: published hybrids have up to four. */
+enum { PATTERN_KINDS = 6 };
+bool same_halves(struct halves a, struct halves b);
 /* The number of layers that the shape's pattern states, before it repeats; 0: the shape has none. */
 int pattern_layers(const struct transformer *shape);
 /* The halves of block i, counted from 0; i is shape->layers for the blocks of multi-token prediction. */
@@ -38,6 +41,9 @@ void pattern_finish(struct transformer *shape, struct error *err);
 /* The widths of a mixer that a degree must divide, with their names; returns how many there are. */
 struct mixer_width { int size; const char *what; bool groups; };     /* groups: a context group may copy them */
 enum { MIXER_WIDTHS = 6 };
+/* The largest number that divides all heads and groups of the shape: a tensor degree must divide it, but for the heads of keys and
+ * values of a model without a pattern. */
+int transformer_divides(const struct transformer *shape);
 int mixer_widths(const struct transformer *shape, struct mixer_width widths[MIXER_WIDTHS]);
 
 #endif

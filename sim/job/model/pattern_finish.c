@@ -29,8 +29,8 @@ static void check_letters(const struct transformer *shape, struct error *err)
         error_add(err, EXIT_INPUT, loc_of(shape, "pattern"), "transformer: pattern: no parenthesis is open for ')' at letter %d; "
                   "expected '(' before it, such as '(GE)', or none", place);
     else if (at && *at == '/')
-        error_add(err, EXIT_INPUT, loc_of(shape, "pattern"), "transformer: pattern: '/' at letter %d begins the blocks of multi-token "
-                  "prediction; expected it once, with layers on both sides, such as 'M*-/*-'", place);
+        error_add(err, EXIT_INPUT, loc_of(shape, "pattern"), "transformer: pattern: behind the '/' at letter %d stand the halves of a "
+                  "block of multi-token prediction: one of * + M G K L, one of - E, or both", place);
     else if (at && *at == '(')
         error_add(err, EXIT_INPUT, loc_of(shape, "pattern"), "transformer: pattern: the parenthesis at letter %d holds one "
                   "layer: at most one of * + M G K L, then at most one of - E, and ')', such as '(GE)'", place);
@@ -40,10 +40,21 @@ static void check_letters(const struct transformer *shape, struct error *err)
                   "attention), - (MLP), E (experts), and parentheses around what counts as one layer", *at, place);
 }
 
+/* A depth of multi-token prediction is one block: a mixer, an MLP or experts, or one after the other. */
+static void check_depth(const struct transformer *shape, struct error *err)
+{
+    const char *slash = strchr(shape->pattern, '/'), *part = slash ? slash + 1 + strspn(slash + 1, "(") : "";
+    size_t mixers = strspn(part, "*+MGKL"), rest = strspn(part + mixers, "-E");
+
+    if (slash && (mixers > 1 || rest > 1 || part[mixers + rest + strspn(part + mixers + rest, ")")]))
+        error_add(err, EXIT_INPUT, loc_of(shape, "pattern"), "transformer: pattern: a module of multi-token prediction has '%.40s'; "
+                  "expected at most one of * + M G K L, then at most one of - E, such as '/*E'", slash + 1);
+}
+
 /* A mixer's mapping goes with its letter, and the reverse. */
 static void check_mappings(const struct transformer *shape, struct error *err)
 {
-    static const char *const keys[] = {"mamba", "delta", "linear"};
+    static const char *const keys[] = {"mamba", "delta", "linear"}, *const attention[] = {"kv_rank", "window", "qk_norm"};
     bool attends = transformer_mixes(shape, MIXER_ATTENTION) || transformer_mixes(shape, MIXER_LATENT);
 
     for (size_t i = 0; mixer_letters[i].letter && shape->pattern; i++)
@@ -60,43 +71,90 @@ static void check_mappings(const struct transformer *shape, struct error *err)
             error_clash(err, loc_of(shape, keys[i]), "transformer: %s: no block has this mixer; expected its letter in 'pattern'",
                         keys[i]);
     }
+    if (shape->attention_gate && (shape->kv_rank || !attends))
+        error_clash(err, loc_of(shape, "attention_gate"), "transformer: attention_gate: goes with attention that is not latent");
     if (!shape->pattern)
         return;
+    for (size_t i = 0; i < COUNT(attention); i++)
+        if (!attends && field_given(&transformer_table, shape, attention[i]))
+            error_clash(err, loc_of(shape, attention[i]), "transformer: %s: no block of 'pattern' has attention; leave it out",
+                        attention[i]);
     if (attends && !field_given(&transformer_table, shape, "heads"))
         error_add(err, EXIT_INPUT, loc_of(shape, "pattern"), "transformer: pattern: its attention needs the key 'heads'");
     if (strchr(shape->pattern, 'E') && !shape->experts)
         error_add(err, EXIT_INPUT, loc_of(shape, "pattern"), "transformer: pattern: 'E' stands for experts, and there are none; "
                   "expected the keys 'experts' and 'experts_per_token'");
-    if (shape->experts && !strchr(shape->pattern, 'E'))
-        error_clash(err, loc_of(shape, "experts"), "transformer: experts: no block has them; expected 'E' in 'pattern'");
-    if (shape->kv_rank && transformer_mixes(shape, MIXER_ATTENTION))
-        error_clash(err, loc_of(shape, "pattern"), "transformer: pattern: '*' is attention that is not latent, beside kv_rank; "
-                    "expected '+'");
-    if (transformer_mixes(shape, MIXER_KIMI) && shape->delta && shape->delta->key_heads != shape->delta->value_heads)
-        error_clash(err, loc_of(shape, "delta"), "transformer: delta: Kimi delta attention has as many heads of keys as of "
-                    "values; found %d and %d", shape->delta->key_heads, shape->delta->value_heads);
+}
+
+/* What does not go with a pattern of `layers` layers. */
+static void check_beside(const struct transformer *shape, int layers, struct error *err)
+{
+    const struct delta none = {0}, *delta = shape->delta ? shape->delta : &none;
+    bool dense = field_given(&transformer_table, shape, "dense_layers");
+    bool every = field_given(&transformer_table, shape, "moe_every");
+    bool listed = field_given(&transformer_table, shape, "expert_blocks");
+#define SAYS_HALVES(key) "transformer: " key ": does not go with 'pattern', which says the halves of every block; leave it out"
+    const struct clash clashes[] = {
+        {shape->experts && !strchr(shape->pattern, 'E'), loc_of(shape, "experts"),
+         "transformer: experts: no block has them; expected 'E' in 'pattern'", {0}},
+        {shape->kv_rank && transformer_mixes(shape, MIXER_ATTENTION), loc_of(shape, "pattern"),
+         "transformer: pattern: '*' is attention that is not latent, beside kv_rank; expected '+'", {0}},
+        {transformer_mixes(shape, MIXER_KIMI) && delta->key_heads != delta->value_heads, loc_of(shape, "delta"),
+         "transformer: delta: Kimi delta attention has as many heads of keys as of values; found %d and %d",
+         {delta->key_heads, delta->value_heads}},
+        {dense, loc_of(shape, "dense_layers"), SAYS_HALVES("dense_layers"), {0}},
+        {every, loc_of(shape, "moe_every"), SAYS_HALVES("moe_every"), {0}},
+        {listed, loc_of(shape, "expert_blocks"), SAYS_HALVES("expert_blocks"), {0}},
+        {shape->parallel, loc_of(shape, "parallel"), SAYS_HALVES("parallel"), {0}},
+        {strchr(shape->pattern, '/') && !shape->mtp, loc_of(shape, "pattern"),
+         "transformer: pattern: '/' begins a block of multi-token prediction, and there is none; expected the key 'mtp'", {0}},
+        {shape->layers % layers, loc_of(shape, "layers"),
+         "transformer: layers: %d is no multiple of the %d layers of 'pattern'; a letter alone is a layer, and so is what "
+         "parentheses hold", {shape->layers, layers}},
+    };
+#undef SAYS_HALVES
+
+    clashes_add(err, clashes, COUNT(clashes));
+}
+
+/* Exchanges are counted by kind. */
+static void check_kinds(const struct transformer *shape, struct error *err)
+{
+    struct halves kinds[PATTERN_KINDS];
+    int count = 0;
+
+    for (int i = 0; i < shape->layers; i++) {
+        struct halves halves = transformer_halves(shape, i);
+        int kind = 0;
+
+        while (kind < count && !same_halves(kinds[kind], halves))
+            kind++;
+        if (kind == PATTERN_KINDS) {
+            error_clash(err, loc_of(shape, "pattern"), "transformer: pattern: layer %d is of another kind than the %d before it; "
+                        "expected at most %d kinds of layers", i + 1, count, PATTERN_KINDS);
+            return;
+        }
+        if (kind == count)
+            kinds[count++] = halves;
+    }
 }
 
 void pattern_finish(struct transformer *shape, struct error *err)
 {
-    static const char *const others[] = {"dense_layers", "moe_every", "expert_blocks", "parallel"};
     int before = err->count + err->dropped, n;
 
     if (shape->pattern)
         check_letters(shape, err);
+    if (shape->pattern && err->count + err->dropped == before)
+        check_depth(shape, err);
     if (err->count + err->dropped > before)
         return;
     check_mappings(shape, err);
     if (!shape->pattern)
         return;
-    for (size_t i = 0; i < COUNT(others); i++)
-        if (field_given(&transformer_table, shape, others[i]) && (i < 3 || shape->parallel))
-            error_clash(err, loc_of(shape, others[i]), "transformer: %s: does not go with 'pattern', which says the halves of every "
-                        "block; leave it out", others[i]);
     n = pattern_layers(shape);
     if (!field_given(&transformer_table, shape, "layers"))
         shape->layers = n;
-    if (shape->layers % n)
-        error_clash(err, loc_of(shape, "layers"), "transformer: layers: %d is no multiple of the %d layers of 'pattern'; a letter "
-                    "alone is a layer, and so is what parentheses hold", shape->layers, n);
+    check_kinds(shape, err);
+    check_beside(shape, n, err);
 }

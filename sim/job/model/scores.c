@@ -1,4 +1,5 @@
 /* Scores, softmax and values: attention operation by operation, or fused. */
+#include "hardware/gpu.h"
 #include "kernels/kernel_time.h"
 #include "model/operator_internal.h"
 
@@ -71,7 +72,8 @@ static void separate_scores(struct operators *ops, const struct cut *cut)
 void plain_attention(struct operators *ops, const struct cut *cut)
 {
     bool fuses = softmax_fuses(cut), plain = !cut->shape->ways.fused_kernels;
-    double values = cut->scores * cut->value, written = fuses || plain ? values : cut->scores * 4;
+    bool casts = casts_apart(cut);
+    double values = cut->scores * (casts ? 4 : cut->value), written = fuses || plain ? values : cut->scores * 4;
     double share = cut->shape->causal && fuses ? (cut->before + 0.5) / (cut->before + 1) : 1, read = written * share;
     double output = cut->tokens * cut->attended;
 
@@ -81,6 +83,9 @@ void plain_attention(struct operators *ops, const struct cut *cut)
         memory_kernel(ops, "alibi", PHASE_FORWARD, CLASS_OTHER, 2 * values);
     if (!fuses)
         separate_scores(ops, cut);
+    for (int phase = PHASE_FORWARD; casts && phase <= PHASE_BACKWARD_INPUT; phase++)
+        unvectorized_kernels(ops, "autocast", (enum phase)phase, CLASS_COPY, 2, 2 * cut->scores,
+                             2 * cut->scores * (cut->value + 4));
     memory_kernel(ops, "softmax", PHASE_FORWARD, CLASS_SOFTMAX_FORWARD, read + written);
     memory_kernel(ops, "softmax", PHASE_BACKWARD_INPUT, CLASS_SOFTMAX_BACKWARD, 2 * read + written);
     if (cut->shape->attention_dropout > 0) {
@@ -97,6 +102,18 @@ void plain_attention(struct operators *ops, const struct cut *cut)
     unvectorized_kernels(ops, "transpose", PHASE_FORWARD, CLASS_COPY, 1, output, 2 * output * cut->value);
     if (plain && !cut->shape->ways.scores_in_place)
         unvectorized_kernels(ops, "transpose", PHASE_BACKWARD_INPUT, CLASS_COPY, 1, output, 2 * output * cut->value);
+}
+
+/* Fused attention in 8 bits: queries, keys and values are cast before it, the gradient of its output before the backward, and
+ * their gradients back behind it (Transformer Engine, attention/dot_product_attention/backends.py: FusedAttnFunc). */
+static void attention_casts(struct operators *ops, const struct cut *cut)
+{
+    double cast = cut->value + dtype_bytes(DTYPE_FP8);
+    double inputs = cut->tokens * cut->query + cut->batch * cut->sequence * (cut->key + cut->values);
+
+    memory_kernel(ops, "cast-attention", PHASE_FORWARD, CLASS_COPY, cast * inputs);
+    memory_kernel(ops, "cast-attention", PHASE_BACKWARD_INPUT, CLASS_COPY, cast * cut->tokens * cut->attended);
+    memory_kernel(ops, "cast-attention", PHASE_BACKWARD_INPUT, CLASS_COPY, cast * inputs);
 }
 
 /* FlashAttention (Dao et al. 2022, algorithms 1 and 4): the scores never leave the chip.
@@ -118,15 +135,18 @@ void flash_attention(struct operators *ops, const struct cut *cut)
     bool masked = causal && cut->before == 0;
     double in_out = cut->tokens * cut->value * (cut->query + cut->attended);
     double keys_values = cut->batch * cut->sequence * cut->value * (cut->key + cut->values);
+    bool narrow = cut->shape->ways.attention_format == ATTENTION_FORMAT_FP8;
     struct kernel kernel = {
-        .name = "flash-attention", .kind = KERNEL_ATTENTION, .dtype = cut->dtype, .launches = 1, .causal = masked,
+        .name = "flash-attention", .kind = KERNEL_ATTENTION, .dtype = narrow ? DTYPE_FP8 : cut->dtype, .launches = 1, .causal = masked,
         .window = window, .batch = cut->batch * cut->heads * chunks, .m = cut->queries / chunks,
         .n = masked ? keys : keys * share,
         .sliced = cut->slices > 1 ? cut->slices / (masked ? 1 : cut->before + own) : 0,
     };
 
-    /* queries and values may have different sizes: k is then the common size that gives the same FLOPs */
     operator_begin(ops, "flash-attention", 1u << MODULE_CORE);
+    if (narrow)
+        attention_casts(ops, cut);
+    /* queries and values may have different sizes: k is then the common size that gives the same FLOPs */
     kernel.k = (cut->query_size + cut->value_size) / 2;
     kernel.flop = 4 * scores * kernel.k * share;
     kernel.bytes = in_out + keys_values + rows;

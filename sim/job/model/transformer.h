@@ -25,6 +25,8 @@ struct ways {
     bool fused_clamp;            /* SwiGLU's kernel clamps, and products of experts add their biases */
     bool fused_bias;             /* products add their biases; default: the opposite of fused_kernels */
     bool flash_attention;        /* fused attention that does not store the scores */
+    int attention_format;        /* enum attention_format: of its products */
+    bool autocast;               /* weights are fp32, and so what is not a product: PyTorch's autocast */
 };
 
 /* The shape of a transformer. Presets and Hugging Face configurations are read into it. */
@@ -120,6 +122,8 @@ enum rotary { ROTARIES(ENUM_VALUE) };
 enum routed_rows { ROUTED_ROWS(ENUM_VALUE) };
 #define ROUTERS(X) X(ROUTER_FUSED, "fused") X(ROUTER_INDICES, "indices") X(ROUTER_MASKS, "masks")
 enum router { ROUTERS(ENUM_VALUE) };
+#define ATTENTION_FORMATS(X) X(ATTENTION_FORMAT_HALF, "half") X(ATTENTION_FORMAT_FP8, "fp8")
+enum attention_format { ATTENTION_FORMATS(ENUM_VALUE) };
 #define HEADS(X) \
     X(HEAD_LANGUAGE_MODEL, "language-model") X(HEAD_MASKED_LANGUAGE_MODEL, "masked-language-model") \
     X(HEAD_NONE, "none")

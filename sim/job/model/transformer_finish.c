@@ -38,22 +38,40 @@ static void check_companions(const struct transformer *shape, struct error *err)
         if (given(shape, alternatives[i].key) && given(shape, alternatives[i].other))
             error_add(err, EXIT_INPUT, loc_of(shape, alternatives[i].other), "transformer: %s and %s say the same; "
                       "expected one of them", alternatives[i].key, alternatives[i].other);
-    if (shape->alibi && shape->positions > 0)
-        error_clash(err, loc_of(shape, "alibi"), "transformer: alibi: goes with 'positions: 0', found %d "
-                    "learned positions", shape->positions);
-    if (shape->qk_norm && shape->kv_rank)
-        error_clash(err, loc_of(shape, "qk_norm"), "transformer: qk_norm: does not go with latent attention, "
-                    "whose latent vectors have norms; leave it out");
-    if (shape->parallel && shape->post_norms)
-        error_clash(err, loc_of(shape, "post_norms"), "transformer: post_norms: does not go with parallel");
-    if (shape->window > 0 && !shape->causal)
-        error_clash(err, loc_of(shape, "window"), "transformer: window: goes with a decoder, whose queries "
-                    "see earlier keys; expected 'causal: true', or no window");
-    if (shape->q_rank && shape->attention_gate)
-        error_clash(err, loc_of(shape, "attention_gate"), "transformer: attention_gate: does not go with q_rank; leave it out");
-    if (shape->kv_rank && !shape->ways.fused_qkv && !field_supplied(&transformer_table, shape, "fused_qkv"))
-        error_clash(err, loc_of(shape, "fused_qkv"), "software: fused_qkv: has no effect here: latent "
-                    "attention has GEMMs of its own for queries, keys and values; leave it out");
+}
+
+/* Values that do not fit together. */
+static void check_values(const struct transformer *shape, struct error *err)
+{
+    bool split = !shape->ways.fused_qkv && !field_supplied(&transformer_table, shape, "fused_qkv");
+    const struct clash clashes[] = {
+        {!given(shape, "head_size") && shape->hidden % shape->heads, loc_of(shape, "heads"),
+         "transformer: heads: %d does not divide hidden %d; if that is intended, give head_size", {shape->heads, shape->hidden}},
+        {shape->heads % shape->kv_heads, loc_of(shape, "kv_heads"), "transformer: kv_heads: %d does not divide the %d heads",
+         {shape->kv_heads, shape->heads}},
+        {shape->positions > 0 && shape->sequence > shape->positions, loc_of(shape, "sequence"),
+         "transformer: sequence: %d is longer than the %d learned positions", {shape->sequence, shape->positions}},
+        {shape->mtp > 0 && shape->head != HEAD_LANGUAGE_MODEL, loc_of(shape, "mtp"),
+         "transformer: mtp: goes with 'head: language-model', whose output layer predicts tokens", {0}},
+        {shape->alibi && shape->positions > 0, loc_of(shape, "alibi"),
+         "transformer: alibi: goes with 'positions: 0', found %d learned positions", {shape->positions}},
+        {shape->qk_norm && shape->kv_rank, loc_of(shape, "qk_norm"),
+         "transformer: qk_norm: does not go with latent attention, whose latent vectors have norms; leave it out", {0}},
+        {shape->parallel && shape->post_norms, loc_of(shape, "post_norms"),
+         "transformer: post_norms: does not go with parallel", {0}},
+        {shape->window > 0 && !shape->causal, loc_of(shape, "window"),
+         "transformer: window: goes with a decoder, whose queries see earlier keys; expected 'causal: true', or no window", {0}},
+        {shape->q_rank && shape->attention_gate, loc_of(shape, "attention_gate"),
+         "transformer: attention_gate: does not go with q_rank; leave it out", {0}},
+        {shape->kv_rank && split, loc_of(shape, "fused_qkv"),
+         "software: fused_qkv: has no effect here: latent attention has GEMMs of its own for queries, keys and values; leave it "
+         "out", {0}},
+        {shape->experts && shape->experts_per_token > shape->experts, loc_of(shape, "experts_per_token"),
+         "transformer: experts_per_token: %d of %d experts; expected at most all of them",
+         {shape->experts_per_token, shape->experts}},
+    };
+
+    clashes_add(err, clashes, COUNT(clashes));
 }
 
 static void finish_experts(struct transformer *shape, struct error *err)
@@ -68,10 +86,6 @@ static void finish_experts(struct transformer *shape, struct error *err)
     if (!shape->experts_per_token)
         error_add(err, EXIT_INPUT, loc_of(shape, "experts"),
                   "transformer: missing key 'experts_per_token', which 'experts' needs");
-    else if (shape->experts_per_token > shape->experts)
-        error_clash(err, loc_of(shape, "experts_per_token"),
-                    "transformer: experts_per_token: %d of %d experts; expected at most all of them",
-                    shape->experts_per_token, shape->experts);
     if (!given(shape, "expert_ffn"))
         shape->expert_ffn = shape->ffn;
     if (!given(shape, "moe_every"))
@@ -117,23 +131,9 @@ int transformer_finish(struct transformer *shape, struct error *err)
         shape->ways.fused_bias = !shape->ways.fused_kernels;
     if (!given(shape, "attention_dropout"))
         shape->attention_dropout = shape->dropout;
-    if (!given(shape, "head_size")) {
-        if (shape->hidden % shape->heads)
-            error_clash(err, loc_of(shape, "heads"),
-                        "transformer: heads: %d does not divide hidden %d; if that is intended, give head_size",
-                        shape->heads, shape->hidden);
+    if (!given(shape, "head_size"))
         shape->head_size = shape->hidden / shape->heads;
-    }
-    if (shape->heads % shape->kv_heads)
-        error_clash(err, loc_of(shape, "kv_heads"), "transformer: kv_heads: %d does not divide the %d heads",
-                    shape->kv_heads, shape->heads);
-    if (shape->positions > 0 && shape->sequence > shape->positions)
-        error_clash(err, loc_of(shape, "sequence"),
-                    "transformer: sequence: %d is longer than the %d learned positions", shape->sequence,
-                    shape->positions);
-    if (shape->mtp > 0 && shape->head != HEAD_LANGUAGE_MODEL)
-        error_clash(err, loc_of(shape, "mtp"), "transformer: mtp: goes with 'head: language-model', whose output layer "
-                    "predicts tokens");
+    check_values(shape, err);
     finish_experts(shape, err);
     return err->count + err->dropped > before ? -1 : 0;
 }

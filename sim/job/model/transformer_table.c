@@ -110,6 +110,12 @@ static const struct field transformer_fields[] = {
      .min = 0, .max = 0.99},
     {WAY(flash_attention), .kind = FIELD_BOOL, .brief = "fused attention, which does not store the scores",
      .fallback = "false"},
+    {WAY(attention_format), .kind = FIELD_CHOICE, .fallback = "half", .choices = CHOICES(ATTENTION_FORMATS),
+     .choice_briefs = NAMES("16 bits", "8 bits, with casts before and behind (Transformer Engine's fp8_dpa, NeMo's FP8_DPA)"),
+     .brief = "the format of fused attention's products, forward and backward; what is kept for the backward stays in 16 bits"},
+    {WAY(autocast), .kind = FIELD_BOOL, .fallback = "false",
+     .brief = "in mixed precision PyTorch's autocast computes on weights in fp32: residuals, norms and softmax are in fp32, and casts "
+              "around GEMMs are kernels of their own unless fused_kernels"},
     {WAY(fused_qkv), .kind = FIELD_BOOL,
      .brief = "one GEMM computes queries, keys and values; false: one GEMM for each", .fallback = "true"},
     {WAY(gathered_qkv), .kind = FIELD_BOOL, .fallback = "false",
@@ -227,7 +233,7 @@ static const struct field transformer_fields[] = {
 };
 
 #define DELEGATED \
-             "flash_attention fused_qkv fused_gate fused_gelu fused_kernels rotary repeated_groups multiplied_mask " \
+             "flash_attention attention_format autocast fused_qkv fused_gate fused_gelu fused_kernels rotary repeated_groups multiplied_mask " \
              "scores_in_place gathered_qkv softmax_in_fours fused_norm widened_norms fused_experts router routed_rows fused_clamp " \
              "fused_bias"
 

@@ -23,9 +23,9 @@ static const struct rule idle_memory_list[] = {
     {"memory.recompute", RULE_IDLE, "memory.recompute == 'selective' && !transformer",
      "selective recomputes the core of attention, which this model does not tell of; expected a transformer, or 'recompute: "
      "full'", NULL},
-    {"memory.recompute", RULE_IDLE, "memory.recompute == 'operators' && (!transformer || experts > 0 || latent || memory.lora || "
+    {"memory.recompute", RULE_IDLE, "memory.recompute == 'operators' && (!transformer || experts > 0 || latent || mixers || memory.lora || "
      "strategy.context > 1 || memory.activations != 'korthikanti')",
-     "operators tells the GEMMs of dense blocks apart; expected a transformer without experts, latent attention and LoRA, "
+     "operators tells the GEMMs of dense blocks apart; expected a transformer without experts, latent attention, mixers and LoRA, "
      "context 1, and 'activations: korthikanti'", NULL},
     {"memory.recompute", RULE_IDLE,
      "memory.recompute == 'modules' && (!transformer || memory.activations != 'korthikanti')",
@@ -42,6 +42,14 @@ static const struct rule idle_memory_list[] = {
      "a chunked loss never holds all logits; expected 'freed', or another 'cross_entropy'", NULL},
     {"costs.attention", RULE_VALUES, "costs.attention == 'eager' && transformer && model.transformer.flash_attention",
      "eager, but 'flash_attention: true' is fused; expected one of them", NULL},
+    {"model.transformer.autocast", RULE_IDLE, "transformer && model.transformer.autocast && !mixed",
+     "without mixed precision nothing is cast; expected 'precision: mixed-bf16' or the like beside it", NULL},
+    {"model.transformer.attention_format", RULE_IDLE,
+     "transformer && model.transformer.attention_format != 'half' && !model.transformer.flash_attention",
+     "attention that is not fused has 16 bits; expected 'flash_attention: true' beside it", NULL},
+    {"model.transformer.attention_format", RULE_IDLE,
+     "transformer && model.transformer.attention_format != 'half' && !narrow",
+     "frameworks have it beside GEMMs in 8 bits or fewer; expected 'precision: mixed-fp8' or the like", NULL},
     {"memory.fused_accumulation", RULE_IDLE, "memory.fused_accumulation && timed",
      "this model's times are given whole; expected a transformer, or layers by their FLOPs", NULL},
     {"memory.dummy_gradients", RULE_IDLE,

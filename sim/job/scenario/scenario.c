@@ -277,6 +277,8 @@ struct costs_spec scenario_resolved_costs(const struct scenario *scenario)
 {
     struct costs_spec costs = scenario->costs;
 
+    if (costs_host_supplied(&costs))
+        costs.host_launch = cluster_kinds(&scenario->cluster) > 1 ? NAN : scenario->kernels[0].host_launch;
     if (cluster_kinds(&scenario->cluster) > 1)
         return costs;
     costs.gpu = (int)scenario->kernels[0].model.source;

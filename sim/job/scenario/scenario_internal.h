@@ -95,7 +95,7 @@ extern const struct table batch_table, schedule_table, compression_table;
 /* These keys belong to the scenario: they say what is exchanged, or how the host was told to launch. A software file
  * may give them too. */
 #define FILES_MAY_GIVE "data_parallel all_reduce context_attention dispatcher"
-#define FILES_MAY_COST "launch_blocking"
+#define FILES_MAY_COST "host_launch launch_blocking"
 /* scenario_software.c */
 /* Lays what the scenario itself gives under `software`, as if it stood in the parts that delegate it; refuses it
  * there. */

@@ -14,6 +14,7 @@ int stages_resolve(struct scenario *scenario, struct error *err)
 {
     struct parallelism *spec = &scenario->parallelism;
     const struct stage_spec *stages = spec->stages.items;
+    const struct node *split = spec->split.node;
     int count = (int)spec->stages.count;
     bool layers = false;
 
@@ -25,12 +26,15 @@ int stages_resolve(struct scenario *scenario, struct error *err)
         if (!stages[p].layers)
             return error_add(err, EXIT_INPUT, stages[p].node->loc, "strategy: stages: rank %d does not say its 'layers', as "
                              "others do; expected them in all stages or in none", p);
-    if (layers && spec->split.node)
-        return error_clash(err, spec->split.node->loc, "strategy: split: 'stages' says the layers of each rank; expected "
-                           "either");
-    if (spec->stages_on == STAGES_ON_AUTO && stages_say_parts(&spec->stages))
-        return error_clash(err, STRATEGY_LOC(scenario, "stages_on"), "strategy: stages_on: auto, but 'stages' says on which "
-                           "part each rank is; expected either");
+    const struct clash clashes[] = {
+        {layers && split, split ? split->loc : (struct loc){0},
+         "strategy: split: 'stages' says the layers of each rank; expected either", {0}},
+        {!(layers && split) && spec->stages_on == STAGES_ON_AUTO && stages_say_parts(&spec->stages),
+         STRATEGY_LOC(scenario, "stages_on"), "strategy: stages_on: auto, but 'stages' says on which part each rank is; expected "
+         "either", {0}},
+    };
+    if (clashes_add(err, clashes, COUNT(clashes)))
+        return -1;
     if (!node_get(spec->node, "pipeline"))
         spec->pipeline = count;
     if (spec->pipeline != count)

@@ -76,7 +76,7 @@ static const struct field software_file_fields[] = {
      .brief = "another software file, whose values hold but for those given here"},
     {KEY(software_file, values), .kind = FIELD_RECORD, .table = &mapping_table, .load = keep_values,
      .brief = "what it always does: keys of 'dtsim help software', strategy's data_parallel, all_reduce and "
-              "context_attention, and costs' launch_blocking"},
+              "context_attention, and costs' host_launch and launch_blocking"},
     {KEY(software_file, has), .kind = FIELD_RECORD, .table = &mapping_table, .load = keep_has,
      .brief = "which values of a key the release has, by the key's path: {strategy.schedule: [1f1b, interleaved], "
               "strategy.zero: [0, 1], memory.recompute: [none, full]}; [] where it has none. A key that is left out: "

@@ -44,7 +44,7 @@ static struct arena_block *block_new(size_t size, bool zeroed)
     return block;
 }
 
-void *arena_alloc(struct arena *arena, size_t size)
+static void *take(struct arena *arena, size_t size, bool zeroed)
 {
     const size_t align = _Alignof(max_align_t);
     struct arena_block *block = arena->last;
@@ -57,7 +57,7 @@ void *arena_alloc(struct arena *arena, size_t size)
     if (BLOCK_SIZE > 0)
         rounded = (rounded + align - 1) / align * align;
     if (!block || rounded > block->size - block->used) {
-        block = rounded > (size_t)BLOCK_SIZE ? block_new(rounded, true) : block_new((size_t)BLOCK_SIZE, false);
+        block = rounded > (size_t)BLOCK_SIZE ? block_new(rounded, zeroed) : block_new((size_t)BLOCK_SIZE, false);
         if (arena->last && rounded > (size_t)BLOCK_SIZE / 2) {
             /* A large allocation fills its block: the next ones go on in the older block, which still has room. */
             block->previous = arena->last->previous;
@@ -69,7 +69,17 @@ void *arena_alloc(struct arena *arena, size_t size)
     }
     taken = (char *)block->data + block->used;
     block->used += rounded;
-    return block->zeroed ? taken : memset(taken, 0, rounded);
+    return block->zeroed || !zeroed ? taken : memset(taken, 0, rounded);
+}
+
+void *arena_alloc(struct arena *arena, size_t size)
+{
+    return take(arena, size, true);
+}
+
+void *arena_take(struct arena *arena, size_t size)
+{
+    return take(arena, size, false);
 }
 
 char *arena_strndup(struct arena *arena, const char *text, size_t length)

@@ -104,6 +104,15 @@ int error_infeasible(struct error *err, enum error_kind kind, struct loc loc, co
 /* The same, of kind ERROR_VALUES: a clash of several keys, whose values are valid one by one but not together. A value
  * that is invalid whatever the other keys say, an unknown key and a missing key are EXIT_INPUT. */
 int error_clash(struct error *err, struct loc loc, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* A row of a table of clashes. */
+struct clash {
+    bool found;
+    struct loc loc;
+    const char *text;      /* the message: a format (%d) of as many of the numbers as it has places */
+    int numbers[3];
+};
+/* Adds a message of error_clash for each row that is found, in order. -1 if there is one, else 0. */
+int clashes_add(struct error *err, const struct clash *clashes, size_t count);
 /* Adds a message that the system refused an action, which the format names ("cannot open"): the reason by errno, and
  * what to try. A missing file (ENOENT, ENOTDIR) is a user's mistake (EXIT_INPUT). Any other failure may be temporary,
  * so it does not tell whether the file exists: the command ends, and its numbers never come from another file, or from
@@ -135,6 +144,7 @@ struct arena {
     struct progress *progress;   /* what those who fill it may take (base/progress.h), or NULL */
 };
 void *arena_alloc(struct arena *arena, size_t size);    /* zeroed, aligned for any type */
+void *arena_take(struct arena *arena, size_t size);     /* the same with any bytes, for large tables that are filled */
 char *arena_strdup(struct arena *arena, const char *text);
 char *arena_strndup(struct arena *arena, const char *text, size_t length);
 char *arena_printf(struct arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -184,6 +184,17 @@ static void message_print(const struct error_message *message, bool color, FILE 
     fprintf(out, "%serror:%s %s\n", color ? red : "", color ? plain : "", message->text);
 }
 
+int clashes_add(struct error *err, const struct clash *clashes, size_t count)
+{
+    int status = 0;
+
+    for (size_t i = 0; i < count; i++)
+        if (clashes[i].found)
+            status = error_clash(err, clashes[i].loc, clashes[i].text, clashes[i].numbers[0], clashes[i].numbers[1],
+                                 clashes[i].numbers[2]);
+    return status;
+}
+
 void error_print(const struct error *err, FILE *out)
 {
     bool color = colored(out);

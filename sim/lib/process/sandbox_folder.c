@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -65,7 +66,7 @@ static int start_keeper(struct sandbox *sandbox)
 {
     int to[2], from[2], why = EPIPE;
 
-    if (pipe2(to, O_CLOEXEC))
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, to))
         return -1;
     if (pipe2(from, O_CLOEXEC)) {
         close(to[0]);
@@ -73,6 +74,7 @@ static int start_keeper(struct sandbox *sandbox)
         return -1;
     }
     sandbox->keeper = fork();
+    why = sandbox->keeper < 0 ? errno : why;
     if (!sandbox->keeper) {
         close(to[1]);
         keep(sandbox, to[0], from[1]);
@@ -92,7 +94,7 @@ static int start_keeper(struct sandbox *sandbox)
 
 void sandbox_tell(const struct sandbox *sandbox, pid_t group)
 {
-    if (write(sandbox->keeper_hears, &group, sizeof group) < 0)
+    if (send(sandbox->keeper_hears, &group, sizeof group, MSG_NOSIGNAL) < 0)
         return;                          /* the keeper was killed: then nobody else ends the group */
 }
 

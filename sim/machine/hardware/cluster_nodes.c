@@ -33,30 +33,23 @@ static int check_link(const struct cluster *cluster, const struct table *table, 
     return 0;
 }
 
-/* The NICs of a node must serve equal numbers of GPUs, or its GPUs have equal numbers of NICs. A single node uses no NIC, so the platform's number of NICs need
- * not fit the number of GPUs: it is then set to one per GPU. */
-static int check_nics(struct cluster *cluster, bool alone, struct error *err)
+/* GPUs are below switches in equal numbers. The NICs of a node must serve equal numbers of GPUs, or its GPUs have equal
+ * numbers of NICs. A single node uses no NIC, so the platform's number of NICs need not fit the number of GPUs: it is then
+ * set to one per GPU. */
+static int check_counts(struct cluster *cluster, bool alone, struct error *err)
 {
-    struct loc loc = field_loc(&cluster_network_table, cluster, "nics");
-    int gpus = cluster->kinds[0].gpus, nics = cluster->kinds[0].nics.count;
+    int gpus = cluster->kinds[0].gpus, nics = cluster->kinds[0].nics.count, below = cluster->kinds[0].gpus_per_switch;
 
     if (alone && gpus % nics != 0)
         cluster->kinds[0].nics.count = nics = gpus;
-    if (gpus % nics == 0 || nics % gpus == 0)
-        return 0;
-    return error_clash(err, loc, "network: the %d GPUs of a node cannot share %d NICs evenly; expected a divisor or a "
-                       "multiple of %d", gpus, nics, gpus);
-}
-
-static int check_switches(const struct cluster *cluster, struct error *err)
-{
-    int gpus = cluster->kinds[0].gpus, below = cluster->kinds[0].gpus_per_switch;
-
-    if (below == 0 || below >= gpus || gpus % below == 0)
-        return 0;
-    return error_clash(err, field_loc(&cluster_table, cluster, "gpus_per_switch"),
-                       "cluster: gpus_per_switch: the %d GPUs of a node are not %d below each switch; expected a "
-                       "divisor of %d", gpus, below, gpus);
+    const struct clash clashes[] = {
+        {gpus % nics && nics % gpus, field_loc(&cluster_network_table, cluster, "nics"),
+         "network: the %d GPUs of a node cannot share %d NICs evenly; expected a divisor or a multiple of %d", {gpus, nics, gpus}},
+        {below && below < gpus && gpus % below, field_loc(&cluster_table, cluster, "gpus_per_switch"),
+         "cluster: gpus_per_switch: the %d GPUs of a node are not %d below each switch; expected a divisor of %d",
+         {gpus, below, gpus}},
+    };
+    return clashes_add(err, clashes, COUNT(clashes));
 }
 
 static int check_rate(const struct cluster *cluster, struct error *err)
@@ -102,9 +95,7 @@ static int check_cluster(struct arena *arena, struct cluster *cluster, bool is_p
     struct host *host = &cluster->kinds[0].host;
     int status = is_part ? 0 : cluster_topology_settle(arena, cluster, err);
 
-    if (check_nics(cluster, cluster->nodes == 1 && !is_part, err))
-        status = -1;
-    if (check_switches(cluster, err))
+    if (check_counts(cluster, cluster->nodes == 1 && !is_part, err))
         status = -1;
     if (check_link(cluster, &cluster_host_table, host, NULL, &host->bandwidth, &host->latency, err))
         status = -1;

@@ -99,6 +99,9 @@ static const struct field gpu_fields[] = {
      .brief = "share of the peak that fused attention achieves; left out: as large GEMMs"},
     {KEY(gpu, launch_overhead), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, REQUIRED,
      .brief = "time of each kernel in addition to its work: start, ramp and tail; about 3 us"},
+    {KEY(gpu, host_speed), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 0.01, .max = 100, .fallback = "1",
+     .brief = "how many times faster than beside an A100 the processor that usually stands beside this GPU launches an "
+              "eager framework's kernels: a software file's host_launch is divided by it"},
     {KEY(gpu, compute_capability), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 0, .max = 100, .fallback = "0",
      .brief = "NVIDIA's number for what the chip can run, such as 8.6; FlashAttention-2 and cuDNN's fused attention need "
               "8.0, FlashAttention 7.5; 0: not NVIDIA's, or not known, and taken to run all that software calls"},

@@ -39,6 +39,7 @@ struct gpu {
     double matmul_efficiency;        /* achievable share of the peak for large matrix products */
     double attention_efficiency;     /* share of the peak that fused attention achieves; NaN: as products */
     double launch_overhead;          /* s per kernel */
+    double host_speed;               /* of the processor that launches its kernels, over DGX A100's */
     double compute_capability;       /* of NVIDIA's GPUs, 8.6: which programs the chip can run; 0: not known, or not theirs */
     int multiprocessors;             /* 0: not known */
     double unvectorized_rate;        /* values/s of element-wise kernels that compute an address for each value; 0: not

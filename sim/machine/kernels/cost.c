@@ -67,7 +67,8 @@ static double roofline(const struct gpu *gpu, const struct kernel *kernel)
     bool attends = kernel->kind == KERNEL_ATTENTION && gpu->attention_efficiency > 0;
     double achieved = attends ? gpu->attention_efficiency : gpu->matmul_efficiency;
     double efficiency = achieved * (kernel->efficiency > 0 ? kernel->efficiency : 1);
-    double compute = kernel->flop / (efficiency * gpu_peak(gpu, kernel->dtype));
+    enum dtype dtype = kernel->kind == KERNEL_ATTENTION && kernel->dtype == DTYPE_FP8 ? DTYPE_BF16 : kernel->dtype;
+    double compute = kernel->flop / (efficiency * gpu_peak(gpu, dtype));
     double memory = kernel->bytes / (gpu->memory_efficiency * gpu->memory_bandwidth);
 
     return fmax(compute, memory) + gpu->launch_overhead;

@@ -52,12 +52,12 @@ extern const char *const memory_class_names[];   /* as in files of samples: "lay
     X(PRODUCT_PROJECTION, "projection") X(PRODUCT_MLP_UP, "mlp-up") X(PRODUCT_MLP_DOWN, "mlp-down") \
     X(PRODUCT_ROUTER, "router") X(PRODUCT_EXPERT_UP, "expert-up") X(PRODUCT_EXPERT_DOWN, "expert-down") \
     X(PRODUCT_SHARED_UP, "shared-up") X(PRODUCT_SHARED_DOWN, "shared-down") \
-    X(PRODUCT_EXPERT_LATENT, "expert-latent")   /* hidden states at the width that experts get, and back */ \
-    X(PRODUCT_MIXER_IN, "mixer-in")             /* the inputs of a recurrence */ \
     X(PRODUCT_LORA, "lora")     /* of an adapter */ \
     X(PRODUCT_RANDOM, "random-projection")      /* of a random matrix and an input or gradient */ \
     X(PRODUCT_TRANSFORM, "transform") X(PRODUCT_LOGITS, "logits") \
-    X(PRODUCT_PREDICTION, "prediction")     /* of hidden states beside the next token's embedding */
+    X(PRODUCT_PREDICTION, "prediction")     /* of hidden states beside the next token's embedding */ \
+    X(PRODUCT_EXPERT_LATENT, "expert-latent")   /* hidden states at the width that experts get, and back */ \
+    X(PRODUCT_MIXER_IN, "mixer-in")             /* the inputs of a recurrence */
 enum product_id { PRODUCTS(ENUM_VALUE) PRODUCT_COUNT };
 extern const char *const product_names[];        /* "qkv", "scores", ...; of NONE "" */
 

@@ -30,7 +30,8 @@ static const struct field costs_spec_fields[] = {
               "that says one has flash_attention: true, unless it says false"},
     {KEY(costs_spec, host_launch), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .fallback = "55 us",
      .brief = "the host's time for each kernel, small kernels around it included; each phase of a layer takes at least "
-              "the sum over its kernels; the default is of eager PyTorch; 0: launches are recorded (CUDA graphs)"},
+              "the sum over its kernels; left out: the software file's, over the GPU's host_speed, or else 55 us; 0: "
+              "launches are recorded (CUDA graphs)"},
     {KEY(costs_spec, cuda_graphs), .kind = FIELD_CHOICE, .choices = CHOICES(CUDA_GRAPHS), .fallback = "none",
      .choice_briefs = NAMES("the host launches each kernel",
                             "blocks up to the dispatch of tokens: norms, attention and router, not experts or MLP "
@@ -60,6 +61,11 @@ const struct table costs_table = {
 bool costs_calibrated(const struct kernel_costs *costs)
 {
     return !costs->given && costs->model.source == COST_CALIBRATED;
+}
+
+bool costs_host_supplied(const struct costs_spec *spec)
+{
+    return field_supplied(&costs_table, spec, "host_launch");
 }
 
 struct cost costs_kernel(const struct kernel_costs *costs, const struct kernel *kernel)
@@ -184,6 +190,7 @@ static int resolve_kind(const struct costs_of *of, int kind, struct kernel_costs
 
     *gpu = *cluster_sheet(of->cluster, cluster_kind_gpu(of->cluster, kind));
     kernels->model.gpu = gpu;
+    kernels->host_launch /= costs_host_supplied(costs) ? gpu->host_speed : 1;
     kernels->model.attention = attention_called(kernels->model.attention, gpu);
     if (costs->gpu == COST_ROOFLINE)
         return 0;

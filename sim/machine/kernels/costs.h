@@ -34,7 +34,8 @@ extern const struct table costs_table;
 struct kernel_costs {
     struct cost_model model;         /* its source is never AUTO */
     const char *profile;             /* the name of model.profile, or its absolute path; NULL: it has none */
-    double host_launch, speed;       /* as in costs_spec */
+    double host_launch;              /* s; by this kind's host */
+    double speed;                    /* as in costs_spec */
     bool launch_blocking;
     enum cuda_graphs graphs;
     bool given;                      /* the model's times are given: kernels take none */
@@ -45,6 +46,8 @@ struct kernel_costs {
  * `place`. */
 int costs_resolve(struct arena *arena, const struct costs_spec *spec, const struct node *place,
                   const struct cluster *cluster, bool given, struct kernel_costs *kernels, struct error *err);
+/* Whether a software file says host_launch: the GPU's host_speed then divides it. */
+bool costs_host_supplied(const struct costs_spec *spec);
 /* Whether kernels are timed by a profile. */
 bool costs_calibrated(const struct kernel_costs *costs);
 /* The time of a kernel; 0 where the model's times are given. */

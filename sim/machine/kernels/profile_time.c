@@ -230,6 +230,12 @@ static struct kernel_seconds attention(const struct profile *profile, const stru
 
     struct attention_fit fit;
 
+    if (!record && kernel->dtype == DTYPE_FP8) {     /* no better than 16 bits where nobody measured it */
+        struct kernel half = *kernel;
+
+        half.dtype = DTYPE_BF16;
+        return attention(profile, &half, generation);
+    }
     if (!record)
         return attention_products(profile, kernel);
     fit = record->fit;

@@ -151,34 +151,35 @@ static int check_leaves(struct topology *topology, struct error *err)
     if (topology->kind == TOPOLOGY_LEAF_SPINE && topology->leaf_nodes < 1)
         return error_add(err, EXIT_INPUT, place(topology, "leaf_nodes"),
                          "topology: a leaf-spine needs 'leaf_nodes', at least 1");
-    if (topology->kind != TOPOLOGY_NONBLOCKING)
-        return 0;
-    if (topology->leaf_nodes != 0)
-        return error_clash(err, place(topology, "leaf_nodes"),
-                           "topology: 'nonblocking' has no leaves; for leaf_nodes choose 'leaf-spine'");
-    if (topology->oversubscription > 1)
-        return error_clash(err, place(topology, "oversubscription"),
-                           "topology: 'nonblocking' is not oversubscribed; for oversubscription choose 'leaf-spine'");
-    return 0;
+    bool leaves = topology->leaf_nodes != 0;
+    const struct clash clashes[] = {
+        {leaves, place(topology, "leaf_nodes"), "topology: 'nonblocking' has no leaves; for leaf_nodes choose 'leaf-spine'", {0}},
+        {!leaves && topology->oversubscription > 1, place(topology, "oversubscription"),
+         "topology: 'nonblocking' is not oversubscribed; for oversubscription choose 'leaf-spine'", {0}},
+    };
+    return topology->kind == TOPOLOGY_NONBLOCKING ? clashes_add(err, clashes, COUNT(clashes)) : 0;
 }
 
 static int check_level(const struct level *level, size_t number, struct error *err)
 {
-    const char *size = number ? "units" : "leaf_nodes", *other = number ? "leaf_nodes" : "units";
+    const char *size = number ? "units" : "leaf_nodes";
+    bool leaves = field_given(&level_table, level, "leaf_nodes"), units = field_given(&level_table, level, "units");
+    bool both = field_given(&level_table, level, "oversubscription") && !isnan(level->bandwidth);
     struct loc loc = level->node->loc;
-    int status = 0;
+    const struct clash clashes[] = {
+        {number && leaves, field_loc(&level_table, level, "leaf_nodes"),
+         "topology: level %d has leaf_nodes; expected units: units of the level below it", {(int)number + 1}},
+        {!number && units, field_loc(&level_table, level, "units"),
+         "topology: level %d has units; expected leaf_nodes: the first level counts nodes", {1}},
+        {both, field_loc(&level_table, level, "bandwidth"),
+         "topology: level %d: expected oversubscription or bandwidth, found both", {(int)number + 1}},
+    };
+    int status = clashes_add(err, clashes, COUNT(clashes));
 
-    if (field_given(&level_table, level, other))
-        status = error_clash(err, field_loc(&level_table, level, other),
-                             "topology: level %zu has %s; expected %s: %s", number + 1, other, size,
-                             number ? "units of the level below it" : "the first level counts nodes");
     if (!field_given(&level_table, level, size))
         status = error_add(err, EXIT_INPUT, loc, "topology: level %zu: '%s' is missing: %s", number + 1, size,
                            number ? "how many units of the level below it one of its units has"
                                   : "how many nodes a unit has");
-    if (field_given(&level_table, level, "oversubscription") && !isnan(level->bandwidth))
-        status = error_clash(err, field_loc(&level_table, level, "bandwidth"),
-                             "topology: level %zu: expected oversubscription or bandwidth, found both", number + 1);
     return status;
 }
 

@@ -10,7 +10,7 @@
 #include "collective/measure.h"
 #include "config/conf.h"
 #include "config/field.h"
-#include "plan/bound.h"
+#include "auto/bound.h"
 #include "process/pool.h"
 #include "report/caveats.h"
 #include "run/memory_advice.h"

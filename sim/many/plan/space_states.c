@@ -39,6 +39,15 @@ static bool is_free(const struct space_axis *axis)
                                           !strstr(axis->values, "dataparallel"));
 }
 
+/* Whether is_free is true of all its axes: the size of a micro-batch says whether a step has one, whose gradients are then
+ * divided (data_parallel.c, sum_once); and where stages are as long as each other, what they hold follows from their times. */
+static bool holds_for_all(const struct parallelism *spec)
+{
+    bool timed = spec->balance == BALANCE_TIMES || spec->balance == BALANCE_EXCHANGES;
+
+    return !timed && !(spec->sums_once && spec->zero > 1);
+}
+
 /* B that a GPU of the point lacks for them; 0 or less: it may fit, or cannot be told. */
 static double lacks_of(struct asked_states *asked, uint64_t number)
 {
@@ -51,7 +60,7 @@ static double lacks_of(struct asked_states *asked, uint64_t number)
 
     if (!point_make(asked->points, number, &arena, &point, &found) &&
         !scenario_read_like(&arena, point.root, &asked->common, asked->points->name, &scenario, &found) &&
-        !scenario_schedule(&scenario)->asynchronous && !auto_time(&workload, &scenario, &found))
+        holds_for_all(&scenario.parallelism) && !scenario_schedule(&scenario)->asynchronous && !auto_time(&workload, &scenario, &found))
         lacks = memory_states_lack(&workload);
     workload_release(&workload);
     scenario_release(&scenario);

@@ -1,5 +1,5 @@
 /* What this simulator chooses where it is the objective: degrees, schedule, micro-batch, recomputation and offloading
- * together. Degrees, schedules and micro-batches have a lower bound without recomputation (plan/bound.h); they are
+ * together. Degrees, schedules and micro-batches have a lower bound without recomputation (auto/bound.h); they are
  * simulated from the lowest on, until no bound is below the best time. Activations that all fit are kept; else ways to
  * recompute or offload them are tried. The fastest pipelines are tried with split: auto too. */
 #include <math.h>
@@ -8,7 +8,7 @@
 #include "auto/auto.h"
 #include "base/base.h"
 #include "model/model.h"
-#include "plan/bound.h"
+#include "auto/bound.h"
 #include "planners/choice_internal.h"
 #include "run/memory_advice.h"
 #include "scenario/scenario.h"

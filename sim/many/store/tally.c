@@ -102,7 +102,7 @@ size_t tally_failed(const struct tally *tally)
 
 void tally_print_failed(const struct tally *tally, FILE *out)
 {
-    fprintf(out, "%zu of %zu points failed: one of them may be better than all others; --retry-failed runs them again",
+    fprintf(out, "%zu of %zu points failed: one of them may be better than all others; the same search with --retry-failed runs them again",
             tally_failed(tally), tally->rows);
 }
 

@@ -31,13 +31,16 @@ static int change_gpus(struct arena *arena, const struct scenario *scenario, str
     int replica = scenario_gpus(scenario) / scenario->parallelism.data;
     int node = cluster_node_gpus(&scenario->cluster, 0);
 
-    if (cluster_given_parts(&scenario->cluster))
-        return error_clash(err, loc, "train: phases: gpus: a cluster that says 'parts' has a number of nodes for each of "
-                           "them; expected phases without 'gpus'");
-    if (scenario->views)
-        return error_clash(err, loc,
-                           "train: phases: gpus: the pipeline ranks have unequal degrees (strategy.stages), of which "
-                           "more or fewer replicas are not known; expected phases without 'gpus'");
+    bool parts = cluster_given_parts(&scenario->cluster);
+    const struct clash clashes[] = {
+        {parts, loc, "train: phases: gpus: a cluster that says 'parts' has a number of nodes for each of them; expected phases "
+         "without 'gpus'", {0}},
+        {!parts && scenario->views, loc, "train: phases: gpus: the pipeline ranks have unequal degrees (strategy.stages), of which "
+         "more or fewer replicas are not known; expected phases without 'gpus'", {0}},
+    };
+
+    if (clashes_add(err, clashes, COUNT(clashes)))
+        return -1;
     if (gpus % replica)
         return error_infeasible(err, ERROR_GPUS, loc, "train: phases: %d GPUs are no multiple of the %d of a replica",
                                 gpus, replica);

@@ -77,14 +77,16 @@ static int add_all(struct making *making, struct error *err)
 {
     const struct scenario *scenario = making->scenario;
     const struct elastic_spec *spec = scenario->train->elastic;
+    bool parts = cluster_given_parts(&scenario->cluster);
+    const struct clash clashes[] = {
+        {parts, spec->node->loc, "train: elastic: a cluster that says 'parts' has a number of nodes for each of them; expected one "
+         "kind of node", {0}},
+        {!parts && scenario->views, spec->node->loc, "train: elastic: the pipeline ranks have unequal degrees (strategy.stages), "
+         "of which more or fewer replicas are not known; expected equal degrees", {0}},
+    };
 
-    if (cluster_given_parts(&scenario->cluster))
-        return error_clash(err, spec->node->loc, "train: elastic: a cluster that says 'parts' has a number of nodes for each "
-                           "of them; expected one kind of node");
-    if (scenario->views)
-        return error_clash(err, spec->node->loc,
-                           "train: elastic: the pipeline ranks have unequal degrees (strategy.stages), of "
-                           "which more or fewer replicas are not known; expected equal degrees");
+    if (clashes_add(err, clashes, COUNT(clashes)))
+        return -1;
     if (add_own(making, err))
         return -1;
     if (spec->system == ELASTIC_TEMPLATES)

@@ -120,12 +120,14 @@ static const char *shown(const struct emit *e, const struct node *value)
     return !value ? "nothing" : value->text ? value->text : node_flow(e->arena, value);
 }
 
-/* A key that both do not say alike: an error where the scenario decides it, else a line of the notes. */
+/* A key that both do not say alike: an error where the scenario, or its model, decides it, else a line of the notes. */
 static bool is_error(const struct emit *e, const char *part, const char *key, const struct node *ours)
 {
     bool said = node_get(node_at(e->scenario->node, part), key) != NULL;
 
-    return strcmp(part, "software") ? said || !ours || !ours->loc.file : e->own && said;
+    if (!strcmp(part, "software"))
+        return e->own && said;
+    return said || !strcmp(part, "model.transformer") || !ours || !ours->loc.file;
 }
 
 /* The keys of a part that both do not say alike. Keys that are there alone because of another one (a schedule's own)

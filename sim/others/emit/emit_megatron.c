@@ -111,6 +111,50 @@ static void say_rows(struct emit *e, const char *part)
 
 #define SHAPE "model.transformer."
 
+/* A 0 or 1 for each layer. */
+static void say_flags(struct emit *e, const char *name, const char *flags)
+{
+    const char *text = "";
+
+    for (const char *at = flags; *at; at += strspn(at, *at == '0' ? "0" : "1"))
+        text = arena_printf(e->arena, "%s%s[%c]*%zu", text, *text ? "+" : "", *at, strspn(at, *at == '0' ? "0" : "1"));
+    say(e, "%s %s", name, word(e, arena_printf(e->arena, "(%s)", text)));
+}
+
+/* N, where every Nth layer has no linear attention, and no other. */
+static void say_linear(struct emit *e, const char *flags)
+{
+    size_t every = strspn(flags, "1") + 1;
+    bool regular = true;
+
+    for (size_t i = 0; flags[i]; i++)
+        regular &= (flags[i] == '0') == ((i + 1) % every == 0);
+    if (regular)
+        say(e, "linear-attention-freq %zu", every);
+    else
+        say_flags(e, "linear-attention-freq", flags);
+}
+
+/* What the layers of a hybrid have. */
+static void say_mixers(struct emit *e)
+{
+    enum mixes mixes = emit_megatron_mixes(e);
+    bool newer = emit_has(e, "hybrid-layer-pattern");
+
+    if (mixes == MIXES_LETTERS)
+        say(e, "%s %s \\\n    --spec megatron.core.models.mamba.mamba_layer_specs mamba_stack_spec%s",
+            newer ? "hybrid-layer-pattern" : "hybrid-override-pattern", word(e, emit_megatron_letters(e)),
+            newer || !emit_has(e, "is-hybrid-model") ? "" : " \\\n    --is-hybrid-model");
+    if (mixes == MIXES_LINEAR) {
+        say(e, "experimental-attention-variant gated_delta_net");
+        say_linear(e, emit_megatron_linear(e));
+    }
+    if (mixes != MIXES_NONE) {
+        say_rows(e, "mamba");
+        say_rows(e, "delta");
+    }
+}
+
 static void say_model(struct emit *e)
 {
     long positions = emit_number(e, SHAPE "positions");
@@ -120,6 +164,7 @@ static void say_model(struct emit *e)
     /* validate_args asks for it whatever the positions are, and for no less than the length of a sample */
     say(e, "max-position-embeddings %ld", positions ? positions : emit_number(e, SHAPE "sequence"));
     say(e, "vocab-size %ld", emit_number(e, SHAPE "vocabulary"));
+    say_mixers(e);
     say_rows(e, "mlp");
     say_rows(e, "attention");
 }
@@ -131,10 +176,14 @@ static void say_experts(struct emit *e)
     if (!emit_number(e, SHAPE "experts"))
         return;
     say_rows(e, "experts");
-    if (dense)
+    if (emit_megatron_mixes(e) == MIXES_LINEAR) {
+        if (strchr(emit_megatron_experts(e), '0'))
+            say_flags(e, "moe-layer-freq", emit_megatron_experts(e));
+    } else if (dense) {
         say(e, "moe-layer-freq %s", word(e, arena_printf(e->arena, "([0]*%ld+[1]*%ld)", dense, layers - dense)));
-    else if (emit_number(e, SHAPE "moe_every") > 1)
+    } else if (emit_number(e, SHAPE "moe_every") > 1) {
         say(e, "moe-layer-freq %ld", emit_number(e, SHAPE "moe_every"));
+    }
     say_rows(e, "routing");
 }
 
@@ -171,6 +220,8 @@ static void say_strategy(struct emit *e)
 
     if (emit_is(e, "strategy.sequence_parallel", "true"))
         say(e, "sequence-parallel");
+    if (emit_megatron_mixes(e) == MIXES_LETTERS)          /* the letters say it */
+        chunks = 1;
     if (chunks > 1 && !has_layout(e) && emit_has(e, "num-virtual-stages-per-pipeline-rank"))
         say(e, "num-virtual-stages-per-pipeline-rank %ld", chunks);
     else if (chunks > 1 && !has_layout(e))
@@ -178,7 +229,7 @@ static void say_strategy(struct emit *e)
             emit_number(e, SHAPE "layers") / (chunks * emit_number(e, "strategy.pipeline")));
     if (emit_number(e, "strategy.micro_batch_group") && emit_differs(e, "strategy.micro_batch_group"))
         say(e, "microbatch-group-size-per-virtual-pipeline-stage %ld", emit_number(e, "strategy.micro_batch_group"));
-    if (has_layout(e))
+    if (has_layout(e) && emit_megatron_mixes(e) != MIXES_LETTERS)
         say_layout(e);
     say_rows(e, "context");
     if (zero == 1 && !emit_is(e, "memory.optimizer", "muon"))
@@ -300,7 +351,8 @@ void emit_megatron_write(struct emit *e)
         !emit_is(e, "strategy.overlap_dispatch", "micro-batches"))
         fputs("CUDA_DEVICE_MAX_CONNECTIONS=1 ", e->out);
     fprintf(e->out, "torchrun --nnodes %d --nproc_per_node %d %s", nodes, gpus / nodes,
-            emit_is(e, SHAPE "causal", "false") ? "pretrain_bert.py" : "pretrain_gpt.py");
+            emit_is(e, SHAPE "causal", "false") ? "pretrain_bert.py" :
+            emit_megatron_mixes(e) == MIXES_LETTERS ? "pretrain_mamba.py" : "pretrain_gpt.py");
     e->said = node_mapping(e->arena);
     say_rows(e, "plain");
     say_model(e);

@@ -136,6 +136,17 @@ static void fit_optimizer(struct emit *e, struct error *err)
     apply(e, rules, COUNT(rules), err);
 }
 
+/* Megatron Core knows the width of all shared experts alone: as many of an expert's width, or one. */
+static void put_shared(struct emit *e, struct node *tree, struct error *err)
+{
+    long width = emit_number(e, SHAPE "shared_ffn"), each = emit_number(e, SHAPE "expert_ffn");
+    long count = each && width % each == 0 ? width / each : 1;
+
+    if (width)
+        conf_put(e->arena, tree, SHAPE "shared_experts", node_scalar(e->arena, arena_printf(e->arena, "%ld", count), false),
+                 e->scenario->node->loc, err);
+}
+
 int emit_megatron_fit(struct emit *e, struct node *tree, struct error *err)
 {
     bool unsaid = emit_number(e, SHAPE "experts") && emit_number(e, "strategy.expert") > 1 &&
@@ -148,6 +159,8 @@ int emit_megatron_fit(struct emit *e, struct node *tree, struct error *err)
         return -1;
     if (unsaid)
         e->remark = "note: strategy.dispatcher is not said; what is simulated is written, alltoall";
+    emit_megatron_fit_hybrid(e, tree, err);
+    put_shared(e, tree, err);
     fit_model(e, err);
     fit_experts(e, err);
     fit_recompute(e, err);

@@ -4,10 +4,11 @@
 #include <stdlib.h>
 
 #include "base/base.h"
+#include "config/conf.h"
 #include "launch/imported.h"
 
 #define SHAPE "model.transformer."
-enum { MOST_LAYERS = 100000 };
+enum { MOST_LAYERS = 100000, NESTED = 8 };
 
 /* A number behind blanks; -1: there is none. */
 static long digits(const char **at)
@@ -23,75 +24,106 @@ static long digits(const char **at)
     return value;
 }
 
-/* One list of a Python expression: "[0]*3" or "[0, 1]". Adds its items. */
-static bool read_list(const char **at, char *layers, long *count)
-{
-    long first = *count, times = 1, items;
+/* The items that an expression has so far. */
+struct items { char *flags; long count; };
 
-    if (**at != '[')
-        return false;
+static bool read_sum(const char **at, struct items *items, int depth);
+
+/* The numbers of "[0, 1]". */
+static bool read_brackets(const char **at, struct items *items)
+{
     do {
         long value;
 
         ++*at;
         value = digits(at);
-        if ((value != 0 && value != 1) || *count >= MOST_LAYERS)
+        if ((value != 0 && value != 1) || items->count >= MOST_LAYERS)
             return false;
-        layers[(*count)++] = (char)value;
+        items->flags[items->count++] = (char)value;
     } while (**at == ',');
-    if (*(*at)++ != ']')
+    return **at == ']';
+}
+
+/* "[0, 1]" or "(...)", and "*3" behind it. */
+static bool read_term(const char **at, struct items *items, int depth)
+{
+    long first = items->count, times = 1, length;
+
+    *at += strspn(*at, " ");
+    if (**at == '(') {
+        ++*at;
+        if (!depth || !read_sum(at, items, depth - 1) || **at != ')')
+            return false;
+    } else if (**at != '[' || !read_brackets(at, items)) {
         return false;
+    }
+    ++*at;
     *at += strspn(*at, " ");
     if (**at == '*') {
         ++*at;
         times = digits(at);
     }
-    items = *count - first;
-    if (times < 0 || items * times > MOST_LAYERS - first)
+    length = items->count - first;
+    if (times < 0 || (length && times > (MOST_LAYERS - first) / length))
         return false;
-    *count = first + items * times;
-    for (long i = first + items; i < *count; i++)
-        layers[i] = layers[i - items];
+    items->count = first + length * times;
+    for (long i = first + length; i < items->count; i++)
+        items->flags[i] = items->flags[i - length];
     return true;
+}
+
+static bool read_sum(const char **at, struct items *items, int depth)
+{
+    bool good = read_term(at, items, depth);
+
+    while (good && **at == '+') {
+        ++*at;
+        good = read_term(at, items, depth);
+    }
+    return good;
+}
+
+const char *megatron_flags(struct imported *m, const char *name, long layers, bool inverse)
+{
+    const char *text = imported_word(m, name), *at = text;
+    struct items items = {arena_alloc(m->arena, MOST_LAYERS), 0};
+    long every = text[strspn(text, "0123456789")] ? 0 : digits(&at);
+
+    if (every > 0 && layers <= MOST_LAYERS) {
+        for (long i = 0; i < layers; i++)
+            items.flags[i] = inverse ? (i + 1) % every != 0 : i % every == 0;
+        return items.flags;
+    }
+    if (read_sum(&at, &items, NESTED) && !*at && items.count == layers)
+        return items.flags;
+    imported_refuse(m, name, "expected N, or a list with 0 or 1 for each of the %ld layers, such as [0]*K+[1]*(layers - K), found "
+                    "'%.80s'", layers, text);
+    return NULL;
 }
 
 /* --moe-layer-freq: N, or a list with a 1 for each layer that has experts. */
 static void put_layers(struct imported *m)
 {
-    const char *text = imported_word(m, "moe-layer-freq");
-    long layers = imported_number(m, "num-layers"), count = 0, dense = 0, every = digits(&(const char *){text});
-    char *has = arena_alloc(m->arena, MOST_LAYERS);
-    bool good = true;
+    const char *text = imported_word(m, "moe-layer-freq"), *has;
+    long layers = imported_number(m, "num-layers"), every = strtol(text, NULL, 10), dense = 0, i;
 
-    if (strspn(text, "0123456789") == strlen(text) && every > 0) {
+    if (node_at(m->root, SHAPE "pattern"))
+        return;
+    if (text[strspn(text, "0123456789")] == '\0' && every > 0) {
         if (every > 1)
             imported_put(m, SHAPE "moe_every", "%ld", every);
         return;
     }
-    for (const char *at = text + (*text == '(');; at++) {
-        good = read_list(&at, has, &count);
-        if (!good || *at != '+')
-            break;
-    }
-    while (dense < count && !has[dense])
+    has = megatron_flags(m, "moe-layer-freq", layers, false);
+    while (has && dense < layers && !has[dense])
         dense++;
-    for (long i = dense; i < count; i++)
-        good &= has[i] == 1;
-    if (good && count == layers)
+    for (i = dense; has && i < layers && has[i]; i++)
+        continue;
+    if (has && i == layers)
         imported_put(m, SHAPE "dense_layers", "%ld", dense);
-    else
+    else if (has)
         imported_refuse(m, "moe-layer-freq", "expected N, or [0]*K+[1]*(layers - K) with one item for each of the %ld "
                         "layers, found '%.80s'; other patterns are not simulated", layers, text);
-}
-
-static void check_shared(struct imported *m)
-{
-    long size = imported_number(m, "moe-shared-expert-intermediate-size");
-    long ffn = imported_number(m, imported_given(m, "moe-ffn-hidden-size") ? "moe-ffn-hidden-size" : "ffn-hidden-size");
-
-    if (size && (!ffn || size % ffn))
-        imported_refuse(m, "moe-shared-expert-intermediate-size", "%ld is no multiple of an expert's width, %ld; shared "
-                        "experts of other widths are not simulated", size, ffn);
 }
 
 /* core/transformer/moe/token_dispatcher.py. */
@@ -129,7 +161,6 @@ void megatron_experts(struct imported *m)
     if (imported_given(m, "moe-expert-capacity-factor") && !imported_given(m, "moe-pad-expert-input-to-capacity"))
         imported_warn(m, "moe-expert-capacity-factor", "tokens are routed evenly, and none is dropped");
     warn_sequential(m);
-    check_shared(m);
     check_dispatcher(m);
     imported_rows(m, "routing");
 }

@@ -18,8 +18,7 @@ static const struct { const char *tokenizer; long size; } vocabularies[] = {
 };
 /* Programs that train what this is not. */
 static const struct { const char *part, *what; } other_models[] = {
-    {"t5", "an encoder and a decoder"}, {"mamba", "state-space layers"}, {"hybrid", "state-space layers"},
-    {"retro", "retrieval"}, {"vlm", "images"}, {"vision", "images"}, {"vit", "images"}, {"ict", "two encoders"},
+    {"t5", "an encoder and a decoder"}, {"retro", "retrieval"}, {"vlm", "images"}, {"vision", "images"}, {"vit", "images"}, {"ict", "two encoders"},
     {"multimodal", "images"},
 };
 
@@ -146,7 +145,7 @@ void megatron_model(struct imported *m)
                                          "micro-batch-size"};
 
     for (size_t i = 0; i < COUNT(needed); i++)
-        if (!imported_given(m, needed[i]) && m->shaped && strcmp(needed[i], "micro-batch-size"))
+        if (!imported_given(m, needed[i]) && ((m->shaped && strcmp(needed[i], "micro-batch-size")) || (!i && megatron_layers(m))))
             continue;
         else if (!imported_given(m, needed[i]))
             error_add(m->err, EXIT_INPUT, m->launch->loc, "missing %s; if another file says it, give --set %s=N",
@@ -165,6 +164,7 @@ void megatron_model(struct imported *m)
         imported_length(m, imported_shown(m, "seq-length"));
     put_vocabulary(m);
     put_positions(m);
+    megatron_hybrid(m, program_has(m, "mamba") || program_has(m, "hybrid"));
     put_attention(m);
     put_mlp(m);
     if (is_bert(m)) {

@@ -66,7 +66,7 @@ static char *unfold(struct split *split, const char *text)
 /* Stage i of the layout is on rank i mod pipeline, chunk i div pipeline: the order of virtual stages. */
 static void put_layout(struct split *split, const char *text, long stages, long pipeline)
 {
-    long layers = imported_number(split->m, "num-layers"), sum = 0, extra = 0;    /* extra: the stage of m; 0: none */
+    long layers = megatron_layers(split->m), sum = 0, extra = 0;    /* extra: the stage of m; 0: none */
     char *flat = unfold(split, text);
     size_t last = flat ? strlen(flat) : 0;
 
@@ -114,7 +114,7 @@ static void put_layout(struct split *split, const char *text, long stages, long 
 static void put_ends(struct split *split, long stages, long pipeline)
 {
     struct imported *m = split->m;
-    long layers = imported_number(m, "num-layers"), first = imported_number(m, "decoder-first-pipeline-num-layers");
+    long layers = megatron_layers(m), first = imported_number(m, "decoder-first-pipeline-num-layers");
     long last = imported_number(m, "decoder-last-pipeline-num-layers"), rest = layers - first - last;
     long chunks = stages / pipeline, ranks = pipeline - (first > 0) - (last > 0);
     const char *name = first ? "decoder-first-pipeline-num-layers" : "decoder-last-pipeline-num-layers";
@@ -139,7 +139,7 @@ static void put_accounted(struct split *split, long stages)
     struct imported *m = split->m;
     long embedding = imported_given(m, "account-for-embedding-in-pipeline-split") != NULL;
     long loss = imported_given(m, "account-for-loss-in-pipeline-split") != NULL;
-    long all = imported_number(m, "num-layers") + embedding + loss;
+    long all = megatron_layers(m) + embedding + loss;
 
     if (all % stages) {
         imported_refuse(m, embedding ? "account-for-embedding-in-pipeline-split" : "account-for-loss-in-pipeline-split",
@@ -152,12 +152,30 @@ static void put_accounted(struct split *split, long stages)
     put_split(split);
 }
 
+/* A hybrid's '|'. Stage i is on rank i mod pipeline (core/models/hybrid/hybrid_layer_allocation.py, select_pipeline_segment). */
+static void put_segments(struct split *split, long pipeline)
+{
+    const char *name = imported_given(split->m, "hybrid-layer-pattern") ? "hybrid-layer-pattern" : "hybrid-override-pattern";
+
+    split->count = megatron_stages(split->m, split->layers);
+    if (pipeline <= 1 || split->count % pipeline)
+        imported_refuse(split->m, name, "'|' ends %ld stages; expected a multiple of the %ld pipeline ranks, above 1", split->count,
+                        pipeline);
+    else
+        put_split(split);
+}
+
 void megatron_split(struct imported *m, long chunks)
 {
-    long pipeline = imported_number(m, "pipeline-model-parallel-size"), layers = imported_number(m, "num-layers");
+    long pipeline = imported_number(m, "pipeline-model-parallel-size"), layers = megatron_layers(m);
     const struct launch_argument *layout = imported_given(m, "pipeline-model-parallel-layout");
     struct split split = {m, NULL, 0};
 
+    if (megatron_stages(m, NULL)) {
+        split.layers = ARENA_ARRAY(m->arena, long, megatron_stages(m, NULL));
+        put_segments(&split, pipeline);
+        return;
+    }
     if (pipeline <= 1 || chunks < 1 || pipeline > MOST_STAGES / chunks)
         return;
     split.layers = ARENA_ARRAY(m->arena, long, MOST_STAGES + 1);

@@ -9,10 +9,12 @@
 /* The model chunks of a rank. */
 static long chunks_of(struct imported *m)
 {
-    long layers = imported_number(m, "num-layers"), pipeline = imported_number(m, "pipeline-model-parallel-size");
+    long layers = megatron_layers(m), pipeline = imported_number(m, "pipeline-model-parallel-size"), stages = megatron_stages(m, NULL);
     long per = imported_number(m, "num-layers-per-virtual-pipeline-stage");
     long chunks = imported_number(m, "num-virtual-stages-per-pipeline-rank");
 
+    if (stages)
+        return stages / (pipeline > 0 ? pipeline : 1);    /* megatron_split checks that */
     if (pipeline <= 1) {
         if ((per || chunks > 1) && !m->launch->log)
             imported_warn(m, per ? "num-layers-per-virtual-pipeline-stage" : "num-virtual-stages-per-pipeline-rank",

@@ -15,7 +15,7 @@
 #include "model/model.h"
 #include "run/certainty.h"
 #include "scenario/scenario.h"
-#include "steady/lockstep.h"
+#include "workload/lockstep.h"
 
 /* Where plans of layers are left to be found, something else may be faster. */
 const char *caveat_planned(struct arena *arena, const struct scenario *scenario)

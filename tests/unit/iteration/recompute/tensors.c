@@ -217,7 +217,8 @@ static double least_of_sets(const struct chain_layer *layers, size_t n, const st
         for (size_t i = 0; i < copied.nunits; i++)
             moves[i] = set >> i & 1;
         for (int with = 0; with < 2; with++) {
-            double seconds = copied_seconds(&copied, moves, reserve);
+            double none = copied_seconds(&copied, moves, reserve, copied.seconds), much, bound;
+            double seconds = copied_seconds(&copied, moves, reserve, INFINITY);
             struct chain_plan plan = plan_of(&arena, &copied, moves);
 
             if (isinf(seconds))
@@ -226,6 +227,12 @@ static double least_of_sets(const struct chain_layer *layers, size_t n, const st
             if (fabs(replay.seconds - seconds) > 1e-9 * seconds || replay.most > limit->memory + 1e-9)
                 fail_msg("set %zu of %zu tensors: %g s, played %g s, %g B of %g", set, copied.nunits, seconds,
                          replay.seconds, replay.most, limit->memory);
+            much = copied.seconds + (seconds - copied.seconds) / 2;
+            bound = copied_seconds(&copied, moves, reserve, much);
+            if (none > seconds * (1 + 1e-12) || bound > seconds * (1 + 1e-12) || (seconds > much && bound < much) ||
+                (seconds <= much && bound != seconds))
+                fail_msg("set %zu: %g s; if more than %g s do not matter, %g s, than %g s, %g s", set, seconds,
+                         copied.seconds, none, much, bound);
             least = fmin(least, seconds);
             reserve = largest_layer(&copied);
         }

@@ -65,9 +65,28 @@ static void counts(void **state)
     }
 }
 
+/* A module of multi-token prediction is one block. */
+static void depths(void **state)
+{
+    static const struct { const char *part; bool good; } parts[] = {
+        {"*-", true}, {"M", true}, {"(*E)", true}, {"E", true}, {"MM", false}, {"M*-", false}, {"(*E)E", false}, {"--", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(parts); i++) {
+        struct model model = {0};
+        const char *text = arena_printf(&arena, "{transformer: {" COMMON "hidden: 1024, heads: 16, vocabulary: 32000, mtp: 2, pattern: "
+                                        "\"M*E/%s\", " MAMBA(16, 64, 4) "experts: 8, experts_per_token: 2}}", parts[i].part);
+
+        assert_int_equal(load(text, &model) == 0, parts[i].good);
+        assert_true(parts[i].good || strstr(error.messages[0].text, "multi-token prediction"));
+        forget(NULL);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test_teardown(counts, forget)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test_teardown(counts, forget), cmocka_unit_test_teardown(depths, forget)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-#include "plan/bound.h"
+#include "auto/bound.h"
 
 #include <float.h>
 #include <math.h>
@@ -13,7 +13,7 @@
 #include "scenario/scenario.h"
 #include "schedule/schedule.h"
 #include "stage/exchange_cost.h"
-#include "steady/lockstep.h"
+#include "workload/lockstep.h"
 #include "workload/row_counts.h"
 #include "workload/workload.h"
 

@@ -22,7 +22,7 @@
 
 /* s, on the engine of `measure`, which is on the cluster of the workload; NULL: without any exchange, on any engine. On
  * engine ideal links are not shared, and exchanges between nodes are left out. `counts`: of the workload's rows, which then
- * need not have been made; NULL: it is counted. Where replicas may leave their lockstep (steady/lockstep.h), it is a
+ * need not have been made; NULL: it is counted. Where replicas may leave their lockstep (workload/lockstep.h), it is a
  * twentieth less, as their works may be shorter. 0 where nothing is known: jitter may shorten works, asynchronous
  * schedules have no end, and ranks that choose at run time or share stages have no row of their own. */
 double workload_bound(const struct workload *workload, const struct row_counts *counts, struct measure *measure);

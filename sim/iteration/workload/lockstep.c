@@ -1,4 +1,4 @@
-#include "steady/lockstep.h"
+#include "workload/lockstep.h"
 
 #include "scenario/scenario.h"
 
