@@ -6,7 +6,7 @@
  *
  * The rule goes through chunks of tokens, each with a triangular system, and through a state a head. Kimi's decay is of each
  * channel; its decay and its gate come through a narrow product each. The tensor group divides heads; a context group exchanges
- * heads for tokens. */
+ * heads for tokens, or gathers states. */
 #include "model/operator.h"
 
 struct widths { double heads, q, v, key, value; bool kimi; };
@@ -49,11 +49,25 @@ static void rule(struct operators *ops, const struct widths *w)
     ops->list.items[ops->current].peak = (struct workspace){keys + 2 * values + states, 2 * (keys + 2 * values + states)};
 }
 
+/* States of all heads, and the matrix by which a GPU's tokens multiply them, in fp32. */
+static struct passed_on passed_on_of(const struct cut *cut, const struct widths *w)
+{
+    double keys = cut->tokens * w->heads * w->key, chunks = cut->tokens / cut->shape->delta->chunk;
+
+    return (struct passed_on){
+        .state = 4 * cut->batch * w->heads * w->key * (w->value + w->key),
+        .tail = cut->batch * (cut->shape->delta->conv - 1) * (2 * w->q + w->v) * cut->value,
+        .flop = 4 * keys * (w->value + w->key) + 2 * chunks * w->heads * w->key * w->key * w->key,
+        .bytes = (2 * keys + cut->tokens * w->heads * w->value) * cut->value,
+    };
+}
+
 static void delta(struct operators *ops, struct tensor in)
 {
     const struct cut *cut = ops->cut;
     struct widths w = widths_of(cut);
     double wide = 2 * w.q + w.v, all = wide + (w.kimi ? w.heads : w.v + 2 * w.heads), small = cut->shape->delta->value_size;
+    const struct passed_on passed = passed_on_of(cut, &w);
     const double sent[] = {w.q, w.q, w.v, w.v, w.heads, w.kimi ? w.q : w.heads, w.v};
 
     mixer_product(ops, in, all, true);
@@ -62,7 +76,7 @@ static void delta(struct operators *ops, struct tensor in)
     vector(ops, PLACE_BLOCK, wide * cut->shape->delta->conv);
     vector(ops, PLACE_BLOCK, w.heads);
     vector(ops, PLACE_BLOCK, w.kimi ? w.q : w.heads);
-    mixer_exchanges(ops, sent, sizeof sent / sizeof *sent);
+    mixer_exchanges(ops, sent, sizeof sent / sizeof *sent, &passed);
     rule(ops, &w);
     keep_mixed(ops, "q, k, v", 2 * wide);
     keep_mixed(ops, "repeated q, k", w.kimi ? 0 : 2 * w.heads * w.key);

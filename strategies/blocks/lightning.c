@@ -4,7 +4,7 @@
  *         └─ gate ─────────────────────────────┘
  *
  * No softmax, a decay a head: inside a block of tokens as attention is, between blocks by a state of head_size squared a head.
- * The tensor group divides heads; a context group exchanges heads for tokens. */
+ * The tensor group divides heads; a context group exchanges heads for tokens, or gathers states (LASP). */
 #include "model/operator.h"
 
 static bool stands(const struct cut *cut)
@@ -25,9 +25,10 @@ static void lightning(struct operators *ops, struct tensor in)
         {"chunk-output", 4 * T * B * w / 2 + 2 * T * w * d, 4 * T * w * b + 4 * states, false},
     };
     const double sent[] = {3 * w, w, w};
+    const struct passed_on passed = {4 * cut->batch * w * d, 0, 2 * T * w * d, 2 * T * w * b};
 
     mixer_product(ops, in, 4 * w, true);
-    mixer_exchanges(ops, sent, sizeof sent / sizeof *sent);
+    mixer_exchanges(ops, sent, sizeof sent / sizeof *sent, &passed);
     scan(ops, "lightning", 4 * T * w * d, kernels, sizeof kernels / sizeof *kernels);
     ops->list.items[ops->current].peak = (struct workspace){4 * states, 8 * states};
     keep_mixed(ops, "q, k, v", 2 * 3 * w);

@@ -46,7 +46,7 @@ static void mamba(struct operators *ops, struct tensor in)
     vector(ops, PLACE_BLOCK, wide * shape->conv);
     vector(ops, PLACE_BLOCK, wide);
     vector(ops, PLACE_BLOCK, 3 * heads);
-    mixer_exchanges(ops, sent, sizeof sent / sizeof *sent);
+    mixer_exchanges(ops, sent, sizeof sent / sizeof *sent, NULL);
     chunks(ops, heads, wide, d, gn);
     keep_mixed(ops, "mixer input", all);
     keep_mixed(ops, "scan", d);

@@ -250,11 +250,64 @@ static void divides_heads(void **state)
     simulated_release(&runs[1]);
 }
 
+/* A mixer of one layer in a context group of n: heads for tokens, one all-to-all a tensor, of T / n tokens in bf16; or an
+ * all-gather of states in fp32, and the tokens before a convolution to the next GPU alone. Once in each direction. */
+static void mixers(void **state)
+{
+    static const struct {
+        const char *shape;
+        bool states;                 /* where the software has states */
+        double sent[7];              /* values of a token, of each tensor */
+        double carried, tail;        /* B of a sample */
+    } cases[] = {
+        {"pattern: M, mamba: {heads: 8, head_size: 32, state: 16, groups: 8}", false, {256, 256, 128, 128, 8, 256}, 0, 0},
+        {"pattern: G, delta: {key_heads: 8, key_size: 16, value_heads: 16, value_size: 32, conv: 3}", true,
+         {128, 128, 512, 512, 16, 16, 512}, 4.0 * 16 * 16 * (32 + 16), 2 * (2 * 128 + 512) * 2.0},
+        {"pattern: K, delta: {key_heads: 8, key_size: 32, value_heads: 8, value_size: 32}", true,
+         {256, 256, 256, 256, 8, 256, 256}, 4.0 * 8 * 32 * 64, 3 * (3 * 256) * 2.0},
+        {"pattern: L, linear: {heads: 8, head_size: 32}", true, {768, 256, 256}, 4.0 * 8 * 32 * 32, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++)
+        for (int n = 2; n <= 8; n *= 2)
+            for (int states = 0; states < 2; states++)
+                for (int micro = 1; micro <= 2; micro++) {
+                    double bandwidth = 3e9, latency = 2e-6, seconds = 0, sent = 0, peers = n - 1;
+                    struct simulated simulated;
+
+                    run_text(&simulated,
+                             "model: {transformer: {hidden: 256, sequence: 2048, vocabulary: 1000, positions: 0, %s}}\n"
+                             "cluster: {nodes: 1, gpus_per_node: 8, gpu: a100-80gb,\n"
+                             "          inside: {bandwidth: 3 GB/s, latency: 2 us}}\nsoftware: {like: none, mixer_context: %s}\n"
+                             "strategy: {context: %d, data: 1}\ncosts: {host_launch: 0}\nsimulation: {engine: ideal}\n"
+                             "batch: {micro_batches: 1, micro: %d}\nmemory: {enforce: false, precision: mixed-bf16}\n",
+                             cases[i].shape, states ? "states" : "heads", n, micro);
+                    if (states && cases[i].states) {
+                        sent = micro * (peers * cases[i].carried + cases[i].tail);
+                        seconds = peers * latency + sent / bandwidth + (cases[i].tail > 0 ? latency : 0);
+                    }
+                    for (int k = 0; k < 7 && !(states && cases[i].states); k++) {
+                        double bytes = micro * 2048.0 / n * cases[i].sent[k] * 2 * peers / n;
+
+                        sent += bytes;
+                        seconds += bytes > 0 ? peers * latency + bytes / bandwidth : 0;
+                    }
+                    expect_near("forward", communication(&simulated, WHAT_FORWARD), seconds, simulated.text);
+                    expect_near("backward", communication(&simulated, WHAT_BACKWARD), seconds, simulated.text);
+                    expect_near("sent", simulated.run.metrics.ranks[0].sent[PAYLOAD_ACTIVATIONS] +
+                                        simulated.run.metrics.ranks[0].sent[PAYLOAD_ACTIVATION_GRADIENTS], 2 * sent,
+                                simulated.text);
+                    simulated_release(&simulated);
+                }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exposed), cmocka_unit_test(exchanges_heads), cmocka_unit_test(block_by_block),
         cmocka_unit_test(merged_traffic), cmocka_unit_test(documents), cmocka_unit_test(divides_heads),
+        cmocka_unit_test(mixers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,6 +26,11 @@ static void test_sums(void **state)
         "model: {preset: mixtral-8x7b}\ncluster: {platform: ideal, gpu: a100-80gb}\nbatch: {global: 16, micro: 1}\n"
         "strategy: {schedule: 1f1b, pipeline: 8, expert: 2, data: 2}\nmemory: {enforce: false}\n"
         "software: {like: none, flash_attention: true}\n",
+        "model: {transformer: {hidden: 1024, pattern: M*E(GE)K-L, heads: 8, mamba: {heads: 32, head_size: 64, state: 64, groups: 4}, "
+        "delta: {key_heads: 8, key_size: 64, value_heads: 8, value_size: 64}, linear: {heads: 8, head_size: 128}, experts: 8, "
+        "experts_per_token: 2, sequence: 2048, vocabulary: 32000}}\ncluster: {platform: ideal, gpu: h100-80gb}\n"
+        "batch: {global: 8, micro: 1}\nstrategy: {schedule: 1f1b, expert: 2, data: 2}\nmemory: {recompute: full, enforce: false}\n"
+        "software: {like: none, flash_attention: true}\n",
         "model: {preset: vgg16}\ncluster: {platform: ideal, gpu: v100-16gb}\nbatch: {global: 64, micro: 8}\n"
         "strategy: {schedule: pipedream, pipeline: 2, data: 1}\nmemory: {precision: fp32}\n",
     };

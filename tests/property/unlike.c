@@ -198,6 +198,55 @@ static void test_network(void **state)
     assert_true(errors[4] > errors[5]);
 }
 
+#define MIXED \
+    "model: {transformer: {hidden: 1024, pattern: %s, heads: 8, %s, ffn: 4096, sequence: 2048, vocabulary: 32000}}\n" \
+    "batch: {micro_batches: 4}\nsoftware: megatron-core\nmemory: {enforce: false}\n" ONE
+
+/* s of kernels that nobody has measured. The expected error is larger by their share, and a note says so, exactly where there
+ * are any. */
+static double unmeasured_of(const char *pattern, const char *widths)
+{
+    struct simulated simulated;
+    const struct cost_bases *bases = &simulated.run.metrics.bases;
+    double unmeasured;
+    bool found = false;
+    json_t *result, *note;
+    size_t k;
+
+    run_text(&simulated, MIXED, pattern, widths);
+    unmeasured = bases->unmeasured;
+    result = result_json(&simulated.run);
+    json_array_foreach(json_object_get(result, "notes"), k, note)
+        found |= strstr(json_string_value(note), "that nobody has measured") != NULL;
+    assert_true(unmeasured >= 0 && unmeasured < cost_bases_total(bases));
+    assert_true(found == (unmeasured > 0));
+    expect_near("added", added(&simulated), unmeasured / cost_bases_total(bases), simulated.text);
+    json_decref(result);
+    simulated_release(&simulated);
+    return unmeasured;
+}
+
+/* Of each mixer: twice as many have twice the time, and attention and MLPs beside them add none. */
+static void test_mixers(void **state)
+{
+    static const struct { const char *one, *two, *beside, *widths; } cases[] = {
+        {"(M-)*", "(M-)*(M-)", "(M-)*-**", "mamba: {heads: 32, head_size: 64, state: 64, groups: 4}"},
+        {"(G-)*", "(G-)*(G-)", "(G-)*-**", "delta: {key_heads: 4, key_size: 64, value_heads: 8, value_size: 128}"},
+        {"(K-)*", "(K-)*(K-)", "(K-)*-**", "delta: {key_heads: 8, key_size: 128, value_heads: 8, value_size: 128}"},
+        {"(L-)*", "(L-)*(L-)", "(L-)*-**", "linear: {heads: 8, head_size: 128}"},
+    };
+
+    (void)state;
+    assert_true(unmeasured_of("(*-)", "kv_heads: 8") == 0);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        double one = unmeasured_of(cases[i].one, cases[i].widths);
+
+        assert_true(one > 0);
+        expect_near("twice as many", unmeasured_of(cases[i].two, cases[i].widths), 2 * one, cases[i].two);
+        expect_near("beside others", unmeasured_of(cases[i].beside, cases[i].widths), one, cases[i].beside);
+    }
+}
+
 static void test_several(void **state)
 {
     (void)state;
@@ -211,7 +260,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each), cmocka_unit_test(test_sheets), cmocka_unit_test(test_attention),
-        cmocka_unit_test(test_network), cmocka_unit_test(test_several),
+        cmocka_unit_test(test_network), cmocka_unit_test(test_mixers), cmocka_unit_test(test_several),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

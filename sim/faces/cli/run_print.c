@@ -15,6 +15,7 @@
 #include "hardware/precision.h"
 #include "layout/layout.h"
 #include "model/model.h"
+#include "model/pattern.h"
 #include "report/caveats.h"
 #include "report/result.h"
 #include "run/account.h"
@@ -154,11 +155,13 @@ static void print_costs(const struct run *run, FILE *out)
 static void print_model(const struct model *model, FILE *out)
 {
     double parameters = model_parameters(model);
+    struct arena arena = {0};
     char text[48];
 
     fprintf(out, "  %-24s ", "model");
-    text_write(TEXT_LINE, model->title ? model->title : model->transformer ? "a transformer" :
+    text_write(TEXT_LINE, model->title ? model->title : model->transformer ? transformer_kind(&arena, model->transformer) :
                model->stages.count ? "stages with given times" : "given layers", out);
+    arena_release(&arena);
     if (parameters > 0)
         fprintf(out, ", %s parameters", unit_format_short(UNIT_COUNT, parameters, text, sizeof text));
     if (model->transformer)
@@ -245,6 +248,7 @@ static void print_expected_error(const struct run *run, FILE *out)
     const struct scenario *scenario = run->workload->scenario;
     const char *unlike = certainty_unlike(&arena, scenario, m);
     const char *sheets = certainty_sheets(&arena, scenario, m), *links = certainty_links(&arena, scenario);
+    const char *mixers = certainty_mixers(&arena, m);
     char within[32], most[32];
 
     if (unlike) {
@@ -265,6 +269,8 @@ static void print_expected_error(const struct run *run, FILE *out)
         text_write(TEXT_LINE, links, out);
         fputs("; exposed communication makes the error larger\n", out);
     }
+    if (!unlike && mixers)
+        fprintf(out, "  %-24s %s; it makes the error larger\n", "", mixers);
     if (!unlike && m->expected_alike == 0) {
         fprintf(out, "  %-24s no published run is alike; ", "");
         text_write(TEXT_LINE, certainty_nearest(&arena, scenario, m), out);

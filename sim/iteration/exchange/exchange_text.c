@@ -23,7 +23,8 @@ static void print_exchange(const struct exchange *exchange, FILE *out)
 {
     static const char *const names[SENT_COUNT] = {
         [SENT_SUM] = "tensor", [SENT_INPUT] = "tensor gather", [SENT_QKV] = "queries, keys, values",
-        [SENT_ROWS] = "dispatch", [SENT_ROW_SUMS] = "rows of experts", [SENT_KEYS] = "keys and values", [SENT_HEADS] = "heads", [SENT_MIXED] = "a mixer's heads",
+        [SENT_ROWS] = "dispatch", [SENT_ROW_SUMS] = "rows of experts", [SENT_KEYS] = "keys and values", [SENT_HEADS] = "heads",
+        [SENT_MIXED] = "a mixer's heads", [SENT_STATES] = "a mixer's states", [SENT_TAIL] = "a convolution's tokens",
         [SENT_MATRIX] = "a matrix of the update",
     };
     static const char *const columns[COLUMN_COUNT] = {

@@ -22,18 +22,20 @@ static const double LINK_UNSURE = 0.35;
  * attention that is written out (Dao et al. 2022, "FlashAttention", arXiv 2205.14135). */
 static const double ATTENTION_UNSURE = 2;
 
+/* How many times longer kernels of mixers may take, which nobody has measured: one kernel in the place of Mamba-2's five, which
+ * latency and bytes bound, is 1.5 to 2.5 times as fast (PyTorch blog of February 2026, "Accelerating Mamba2 with Kernel Fusion",
+ * A100 and H100): about twice as long, and nearly all within twice that much. */
+static const double MIXER_UNSURE = 1;
+
 /* Share by which NICs may differ and count as the same: the evidence has whole Mb/s. */
 static const double NIC_ROUNDED = 1e-3;
 
 static double measured_share(const struct cost_bases *bases)
 {
-    double measured = 0, all = 0;
+    double measured = 0, all = cost_bases_total(bases);
 
     for (enum kernel_kind kind = 0; kind < KERNEL_KIND_COUNT; kind++)
-        for (enum cost_basis basis = 0; basis < BASIS_COUNT; basis++) {
-            all += bases->seconds[kind][basis];
-            measured += basis == BASIS_MEASURED ? bases->seconds[kind][basis] : 0;
-        }
+        measured += bases->seconds[kind][BASIS_MEASURED];
     return all > 0 ? measured / all : 0;
 }
 
@@ -291,18 +293,28 @@ static bool attention_unmeasured(const struct scenario *scenario)
     return false;
 }
 
+/* Of the time of all kernels. */
+static double mixers_share(const struct metrics *metrics)
+{
+    return metrics->bases.unmeasured > 0 ? metrics->bases.unmeasured / cost_bases_total(&metrics->bases) : 0;
+}
+
+const char *certainty_mixers(struct arena *arena, const struct metrics *metrics)
+{
+    double share = mixers_share(metrics);
+
+    return share <= 0 ? NULL : arena_printf(arena, "%.2g %% of its kernels' time is of recurrences and convolutions that nobody "
+                                            "has measured", 100 * share);
+}
+
 double certainty_unsure(const struct scenario *scenario, const struct metrics *metrics)
 {
     bool unmeasured = attention_unmeasured(scenario);
     struct arena arena = {0};
-    double attention = 0, all = 0, unsure, exposed = exposed_share(metrics);
+    double attention = cost_bases_of(&metrics->bases, KERNEL_ATTENTION), all = cost_bases_total(&metrics->bases);
+    double unsure = certainty_links(&arena, scenario) ? LINK_UNSURE * exposed_share(metrics) : 0;
 
-    for (int basis = 0; basis < BASIS_COUNT; basis++)
-        for (int kind = 0; kind < KERNEL_KIND_COUNT; kind++) {
-            all += metrics->bases.seconds[kind][basis];
-            attention += kind == KERNEL_ATTENTION ? metrics->bases.seconds[kind][basis] : 0;
-        }
-    unsure = certainty_links(&arena, scenario) ? LINK_UNSURE * exposed : 0;
+    unsure += MIXER_UNSURE * mixers_share(metrics);
     unmeasured |= certainty_attention(&arena, scenario) != NULL;
     unsure += all > 0 && unmeasured ? ATTENTION_UNSURE * attention / all : 0;
     arena_release(&arena);

@@ -4,14 +4,12 @@
 #include <math.h>
 
 #include "evidence/anchor.h"
+#include "kernels/cost.h"
 
 void certainty_shares(const struct metrics *metrics, double shares[ANCHOR_CLASSES])
 {
-    double kernels = 0, compute = metrics->utilization * metrics->iteration_time;
+    double kernels = cost_bases_total(&metrics->bases), compute = metrics->utilization * metrics->iteration_time;
 
-    for (enum kernel_kind kind = 0; kind < KERNEL_KIND_COUNT; kind++)
-        for (enum cost_basis basis = 0; basis < BASIS_COUNT; basis++)
-            kernels += metrics->bases.seconds[kind][basis];
     shares[ANCHOR_COMMUNICATION] = metrics->exposed_communication / metrics->iteration_time;
     shares[ANCHOR_HOST] = kernels > 0 ? fmax(compute - kernels, 0) / metrics->iteration_time : 0;
     shares[ANCHOR_COMPUTE] = 1 - shares[ANCHOR_COMMUNICATION] - shares[ANCHOR_HOST];
@@ -36,9 +34,7 @@ static void scale_times(struct metrics *metrics, double factor)
     metrics->imbalance *= factor;
     metrics->jitter *= factor;
     metrics->extrapolated *= factor;
-    for (enum kernel_kind kind = 0; kind < KERNEL_KIND_COUNT; kind++)
-        for (enum cost_basis basis = 0; basis < BASIS_COUNT; basis++)
-            metrics->bases.seconds[kind][basis] *= factor;
+    cost_bases_scale(&metrics->bases, factor);
 }
 
 const char *certainty_anchor(struct arena *arena, struct metrics *metrics, const struct scenario *scenario,

@@ -179,15 +179,19 @@ static struct exchange_cost gathered_keys(const struct pricing *pricing, const s
 
 /* Every GPU of the ring sends `bytes` to the next one at the same time. The ring is the context group, or one ring of a
  * hybrid one. */
-static struct exchange_cost pass_cost(const struct pricing *pricing, double bytes)
+static struct exchange_cost step_cost(const struct pricing *pricing, enum group_kind kind, double bytes)
 {
-    const struct scenario *scenario = pricing->scenario;
-    enum group_kind kind = scenario->parallelism.context_attention == CONTEXT_HYBRID ? GROUP_RING : GROUP_CONTEXT;
-
     return pricing->price(pricing, &(struct move){
         .kind = kind, .collective = collective_usual(COLLECTIVE_ALL_GATHER, false),
-        .bytes = scenario->groups.of[kind].size * bytes, .channels = 1, .step = true,
+        .bytes = pricing->scenario->groups.of[kind].size * bytes, .channels = 1, .step = true,
     });
+}
+
+static struct exchange_cost pass_cost(const struct pricing *pricing, double bytes)
+{
+    bool hybrid = pricing->scenario->parallelism.context_attention == CONTEXT_HYBRID;
+
+    return step_cost(pricing, hybrid ? GROUP_RING : GROUP_CONTEXT, bytes);
 }
 
 /* Steps of attention block by block, in a context group of n: s that an exchange of keys and values takes, `pass`, of all
@@ -297,6 +301,13 @@ struct exchange_cost exchange_cost(const struct pricing *pricing, const struct e
     case SENT_MIXED:
         cost = pricing->price(pricing, &(struct move){
             GROUP_CONTEXT, collective_usual(COLLECTIVE_ALL_TO_ALL, false), exchange->bytes, 1, false});
+        break;
+    case SENT_STATES:
+        cost = ring(pricing, GROUP_CONTEXT, COLLECTIVE_ALL_GATHER, pricing->scenario->parallelism.context * exchange->bytes);
+        break;
+    case SENT_TAIL:
+        cost = step_cost(pricing, GROUP_CONTEXT, exchange->bytes);
+        cost.bytes_sent = exchange->bytes;
         break;
     case SENT_HEADS:
         cost = heads_cost(pricing, exchange);

@@ -11,9 +11,11 @@
 
 const enum group_kind sending_groups[SENT_COUNT] = {      /* all others: GROUP_TENSOR */
     [SENT_ROWS] = GROUP_EXPERT, [SENT_KEYS] = GROUP_CONTEXT, [SENT_HEADS] = GROUP_CONTEXT, [SENT_MIXED] = GROUP_CONTEXT,
+    [SENT_STATES] = GROUP_CONTEXT, [SENT_TAIL] = GROUP_CONTEXT,
 };
 const enum peers sending_peers[SENT_COUNT] = {            /* all others: PEERS_TENSOR */
     [SENT_ROWS] = PEERS_EXPERT, [SENT_KEYS] = PEERS_CONTEXT, [SENT_HEADS] = PEERS_CONTEXT, [SENT_MIXED] = PEERS_CONTEXT,
+    [SENT_STATES] = PEERS_CONTEXT, [SENT_TAIL] = PEERS_CONTEXT,
 };
 _Static_assert(GROUP_TENSOR == 0 && (int)PEERS_TENSOR == 0, "0 is the default of these lists");
 
@@ -51,6 +53,7 @@ void work_times_note(struct work_times *times, const struct cost *cost)
 {
     times->extrapolated += cost->extrapolated;
     times->bases.seconds[cost->kind][cost->basis] += cost->seconds;
+    times->bases.unmeasured += cost->unmeasured;
 }
 
 void work_cost_add(struct work_cost *sum, const struct work_cost *more)

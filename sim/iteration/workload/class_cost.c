@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "kernels/cost.h"
 #include "scenario/scenario.h"
 #include "schedule/schedule.h"
 #include "stage/stage.h"
@@ -16,9 +17,7 @@ static void scale(struct work_times *times, double by)
 
     for (size_t i = 0; i < COUNT(all); i++)
         *all[i] *= by;
-    for (int kind = 0; kind < KERNEL_KIND_COUNT; kind++)
-        for (int basis = 0; basis < BASIS_COUNT; basis++)
-            times->bases.seconds[kind][basis] *= by;
+    cost_bases_scale(&times->bases, by);
 }
 
 /* The mean of all slices' works of a kind on stage s, or on one of its layers (-1: the whole stage). */

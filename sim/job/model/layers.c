@@ -17,7 +17,7 @@ double transformer_active_parameters(const struct transformer *shape)
     routers += shape->mtp * transformer_halves(shape, shape->layers).experts;
     active.experts = shape->experts_per_token;
     return transformer_parameters(&active) +
-           (double)routers * (shape->experts - shape->experts_per_token) * shape->hidden;
+           (double)routers * (shape->experts - shape->experts_per_token) * (shape->hidden + shape->router_bias);
 }
 
 /* The divisors of n as text: "1, 2, 4 or 8". */
@@ -57,7 +57,7 @@ static int check_tensor(struct arena *arena, const struct transformer *shape, co
     char buffer[160];
 
     for (int i = 0; i < mixers; i++) {
-        int size = widths[i].size, divided = widths[i].groups ? 1 : context;
+        int size = widths[i].size, divided = widths[i].whole ? 1 : context;
 
         if (size % divided)
             return error_add(err, EXIT_INFEASIBLE, loc, "strategy: context: %d does not divide the %d %s, which its GPUs exchange; "

@@ -24,11 +24,36 @@ double mixer_copies(const struct cut *cut, double groups)
     return fmax(1, cut->context / (groups / cut->tensor));
 }
 
+static void scan_kernels(struct operators *ops, const struct scan_kernel *kernel, enum phase phase, int times)
+{
+    add_kernel(ops, (struct kernel){.name = kernel->name, .kind = kernel->flop > 0 ? KERNEL_MATMUL : KERNEL_MEMORY, .phase = phase,
+                                    .class = CLASS_OTHER, .dtype = ops->cut->dtype, .batch = 1, .flop = kernel->flop,
+                                    .bytes = kernel->bytes, .launches = times, .unmeasured = true});
+}
+
+/* The GPUs of a context group each compute their own tokens with all heads: a kernel more finds what a GPU's tokens do to any
+ * state, and with those of all GPUs each finds the state before its own (flash-linear-attention, ops/cp). */
+static void mixer_states(struct operators *ops, const struct passed_on *passed)
+{
+    const struct scan_kernel kernel = {"mixer-states", passed->flop, passed->bytes, false};
+
+    operator_begin(ops, "mixer-states", 0);
+    sends(ops, SENT_STATES, 1, 1, passed->state);
+    if (passed->tail > 0)
+        sends(ops, SENT_TAIL, 1, 1, passed->tail);
+    for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++)
+        scan_kernels(ops, &kernel, (enum phase)phase, 1);
+}
+
 /* Each is put into the order in which GPUs exchange it, and after it into the order of tokens. */
-void mixer_exchanges(struct operators *ops, const double *widths, size_t count)
+void mixer_exchanges(struct operators *ops, const double *widths, size_t count, const struct passed_on *passed)
 {
     const struct cut *cut = ops->cut;
 
+    if (passed && cut->context > 1 && cut->shape->ways.mixer_context == MIXER_CONTEXT_STATES) {
+        mixer_states(ops, passed);
+        return;
+    }
     for (size_t i = 0; i < count && cut->context > 1; i++) {
         double bytes = cut->tokens * widths[i] * cut->value;
 
@@ -37,15 +62,6 @@ void mixer_exchanges(struct operators *ops, const double *widths, size_t count)
         for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++)
             plain_kernels(ops, "mixer-exchange", (enum phase)phase, CLASS_COPY, 2, 4 * bytes);
     }
-}
-
-static void scan_kernels(struct operators *ops, const struct scan_kernel *kernel, enum phase phase, int times)
-{
-    if (kernel->flop > 0)
-        add_kernel(ops, (struct kernel){.name = kernel->name, .kind = KERNEL_MATMUL, .phase = phase, .dtype = ops->cut->dtype,
-                                        .batch = 1, .flop = kernel->flop, .bytes = kernel->bytes, .launches = times});
-    else
-        plain_kernels(ops, kernel->name, phase, CLASS_OTHER, times, times * kernel->bytes);
 }
 
 void scan(struct operators *ops, const char *name, double recurrence, const struct scan_kernel *kernels, size_t count)

@@ -182,6 +182,8 @@ enum sending {
     SENT_QKV,                    /* queries, keys and values of all heads that the tensor group computes; or their gradients */
     SENT_ROWS,                   /* rows of tokens at their experts, and their results back */
     SENT_MIXED,                  /* all tokens of a share of a mixer's heads, in the context group */
+    SENT_STATES,                 /* a mixer's states of all GPUs of the context group */
+    SENT_TAIL,                   /* the last tokens before a mixer's convolution, for the next GPU of the context group */
     SENT_ROW_SUMS,               /* rows of the experts in the whole tensor group, and the sums of their results */
     SENT_KEYS,                   /* keys and values of the context group */
     SENT_HEADS,                  /* all tokens of a share of heads */

@@ -271,11 +271,15 @@ void weighted_biases(struct operators *ops, double experts, double rows);
 void shared_gate(struct operators *ops);
 /* Attention's result times its gate, where it has one. */
 struct tensor gated(struct operators *ops, struct tensor in);
-/* Of mixers: a product of their input; what a context group exchanges, tensors of these widths, heads for tokens; how often a
+/* B of a mixer's state, and of what a GPU's tokens do to any, that a context group gathers, and of the tokens before a convolution
+ * that go to the next GPU; FLOP and B of the kernel that computes them. */
+struct passed_on { double state, tail, flop, bytes; };
+/* Of mixers: a product of their input; what a context group exchanges, tensors of these widths, heads for tokens, or states
+ * where the software does so and the mixer can (else NULL); how often a
  * group's values are copied where more GPUs exchange them than there are groups; a tensor that is kept; the norm of `weights`
  * weights of their result, times a gate; the product behind it. */
 struct tensor mixer_product(struct operators *ops, struct tensor in, double out, bool whole_input);
-void mixer_exchanges(struct operators *ops, const double *widths, size_t count);
+void mixer_exchanges(struct operators *ops, const double *widths, size_t count, const struct passed_on *passed);
 double mixer_copies(const struct cut *cut, double groups);
 void keep_mixed(struct operators *ops, const char *name, double width);
 struct tensor gated_norm(struct operators *ops, double width, double weights);

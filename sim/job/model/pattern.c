@@ -139,20 +139,34 @@ bool transformer_mixes(const struct transformer *shape, enum mixer mixer)
     return false;
 }
 
+const char *transformer_kind(struct arena *arena, const struct transformer *shape)
+{
+    const char *text = "a hybrid of";
+    bool hybrid = false;
+
+    for (size_t i = 0; mixer_letters[i].letter; i++)
+        if (transformer_mixes(shape, mixer_letters[i].mixer)) {
+            hybrid |= mixer_letters[i].mixer > MIXER_LATENT;
+            text = arena_printf(arena, "%s %s,", text, mixer_letters[i].what);
+        }
+    return !hybrid ? "a transformer" : arena_printf(arena, "%.*s", (int)strlen(text) - 1, text);
+}
+
 int mixer_widths(const struct transformer *shape, struct mixer_width widths[MIXER_WIDTHS])
 {
+    bool whole = shape->ways.mixer_context == MIXER_CONTEXT_STATES;
     int n = 0;
 
     if (transformer_mixes(shape, MIXER_MAMBA)) {
         widths[n++] = (struct mixer_width){.size = shape->mamba->heads, .what = "heads of Mamba-2"};
-        widths[n++] = (struct mixer_width){.size = shape->mamba->groups, .what = "groups of Mamba-2", .groups = true};
+        widths[n++] = (struct mixer_width){.size = shape->mamba->groups, .what = "groups of Mamba-2", .whole = true};
     }
     if (transformer_mixes(shape, MIXER_DELTA) || transformer_mixes(shape, MIXER_KIMI)) {
-        widths[n++] = (struct mixer_width){.size = shape->delta->key_heads, .what = "key heads of the delta net"};
-        widths[n++] = (struct mixer_width){.size = shape->delta->value_heads, .what = "value heads of the delta net"};
+        widths[n++] = (struct mixer_width){.size = shape->delta->key_heads, .what = "key heads of the delta net", .whole = whole};
+        widths[n++] = (struct mixer_width){.size = shape->delta->value_heads, .what = "value heads of the delta net", .whole = whole};
     }
     if (transformer_mixes(shape, MIXER_LIGHTNING))
-        widths[n++] = (struct mixer_width){.size = shape->linear->heads, .what = "heads of lightning attention"};
+        widths[n++] = (struct mixer_width){.size = shape->linear->heads, .what = "heads of lightning attention", .whole = whole};
     return n;
 }
 

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+struct arena;
 struct error;
 struct node;
 struct transformer;
@@ -36,10 +37,12 @@ struct halves transformer_halves(const struct transformer *shape, int block);
 const char *pattern_wrong(const char *pattern);
 /* Whether any block has that mixer. */
 bool transformer_mixes(const struct transformer *shape, enum mixer mixer);
+/* "a transformer", or "a hybrid of attention, Mamba-2", in the arena. */
+const char *transformer_kind(struct arena *arena, const struct transformer *shape);
 /* Fills the number of layers where the pattern says it; checks letters, parentheses and mappings. */
 void pattern_finish(struct transformer *shape, struct error *err);
 /* The widths of a mixer that a degree must divide, with their names; returns how many there are. */
-struct mixer_width { int size; const char *what; bool groups; };     /* groups: a context group may copy them */
+struct mixer_width { int size; const char *what; bool whole; };      /* whole: a context group need not divide them */
 enum { MIXER_WIDTHS = 6 };
 /* The largest number that divides all heads and groups of the shape: a tensor degree must divide it, but for the heads of keys and
  * values of a model without a pattern. */

@@ -24,6 +24,7 @@ struct ways {
     bool gathered_qkv;           /* tensor degrees above kv_heads gather what a product of QKV gives */
     bool fused_clamp;            /* SwiGLU's kernel clamps, and products of experts add their biases */
     bool fused_bias;             /* products add their biases; default: the opposite of fused_kernels */
+    int mixer_context;           /* enum mixer_context: what a context group exchanges for mixers */
     bool flash_attention;        /* fused attention that does not store the scores */
     int attention_format;        /* enum attention_format: of its products */
     bool autocast;               /* weights are fp32, and so what is not a product: PyTorch's autocast */
@@ -124,6 +125,8 @@ enum routed_rows { ROUTED_ROWS(ENUM_VALUE) };
 enum router { ROUTERS(ENUM_VALUE) };
 #define ATTENTION_FORMATS(X) X(ATTENTION_FORMAT_HALF, "half") X(ATTENTION_FORMAT_FP8, "fp8")
 enum attention_format { ATTENTION_FORMATS(ENUM_VALUE) };
+#define MIXER_CONTEXTS(X) X(MIXER_CONTEXT_HEADS, "heads") X(MIXER_CONTEXT_STATES, "states")
+enum mixer_context { MIXER_CONTEXTS(ENUM_VALUE) };
 #define HEADS(X) \
     X(HEAD_LANGUAGE_MODEL, "language-model") X(HEAD_MASKED_LANGUAGE_MODEL, "masked-language-model") \
     X(HEAD_NONE, "none")

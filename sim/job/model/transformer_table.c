@@ -13,6 +13,7 @@ const char *const head_names[] = ENUM_NAMES(HEADS);
 const char *const rotary_names[] = ENUM_NAMES(ROTARIES);
 const char *const routed_rows_names[] = ENUM_NAMES(ROUTED_ROWS);
 const char *const router_names[] = ENUM_NAMES(ROUTERS);
+static const char *const mixer_context_names[] = ENUM_NAMES(MIXER_CONTEXTS);
 
 enum { MAX_LAYERS = 100000, MAX_WIDTH = 1 << 24, MAX_SEQUENCE = 1 << 28 };
 
@@ -172,6 +173,12 @@ static const struct field transformer_fields[] = {
                             "(torchtitan of 2025)"),
      .brief = "how rows go into the order of their experts, and their results back; dispatchers that send a token once "
               "copy"},
+    {WAY(mixer_context), .kind = FIELD_CHOICE, .choices = mixer_context_names,
+     .choice_briefs = NAMES("each GPU gets all tokens of its share of the heads, and gives its results back (Megatron Core)",
+                            "the GPUs gather the states of all, and pass on the last tokens for the convolution "
+                            "(flash-linear-attention; Mamba-2 exchanges heads there too)"),
+     .brief = "with a pattern: how the GPUs of a context-parallel group exchange what delta nets and lightning attention read; "
+              "left out: heads"},
     {WAY(fused_clamp), .kind = FIELD_BOOL,
      .brief = "SwiGLU's kernel clamps its inputs, and the GEMMs of experts add their biases (Transformer Engine's "
               "op fuser); false: separate kernels do; left out: true if fused_kernels and fused_experts are"},
@@ -235,7 +242,7 @@ static const struct field transformer_fields[] = {
 #define DELEGATED \
              "flash_attention attention_format autocast fused_qkv fused_gate fused_gelu fused_kernels rotary repeated_groups multiplied_mask " \
              "scores_in_place gathered_qkv softmax_in_fours fused_norm widened_norms fused_experts router routed_rows fused_clamp " \
-             "fused_bias"
+             "fused_bias mixer_context"
 
 const struct table transformer_table = {
     TABLE("transformer", "the shape of a transformer; the defaults are GPT's", transformer, transformer_fields),

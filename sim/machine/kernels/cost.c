@@ -58,6 +58,33 @@ void cost_bases_add(struct cost_bases *bases, const struct cost_bases *more, dou
     for (int kind = 0; kind < KERNEL_KIND_COUNT; kind++)
         for (int basis = 0; basis < BASIS_COUNT; basis++)
             bases->seconds[kind][basis] += times * more->seconds[kind][basis];
+    bases->unmeasured += times * more->unmeasured;
+}
+
+double cost_bases_of(const struct cost_bases *bases, enum kernel_kind kind)
+{
+    double all = 0;
+
+    for (int basis = 0; basis < BASIS_COUNT; basis++)
+        all += bases->seconds[kind][basis];
+    return all;
+}
+
+double cost_bases_total(const struct cost_bases *bases)
+{
+    double all = 0;
+
+    for (enum kernel_kind kind = 0; kind < KERNEL_KIND_COUNT; kind++)
+        all += cost_bases_of(bases, kind);
+    return all;
+}
+
+void cost_bases_scale(struct cost_bases *bases, double by)
+{
+    for (int kind = 0; kind < KERNEL_KIND_COUNT; kind++)
+        for (int basis = 0; basis < BASIS_COUNT; basis++)
+            bases->seconds[kind][basis] *= by;
+    bases->unmeasured *= by;
 }
 
 const char *const unaligned_batches_names[] = ENUM_NAMES(UNALIGNED_BATCHES);
@@ -134,8 +161,9 @@ struct cost cost_kernel(const struct cost_model *model, const struct kernel *ker
     one.seconds = fmax(one.seconds, cuda_cores(model, kernel));
     one.seconds = fmax(one.seconds, unvectorized(model->gpu, kernel));
     cost.seconds = kernel->launches * one.seconds;
-    cost.basis = one.basis;
-    cost.extrapolated = model->source == COST_CALIBRATED && one.basis != BASIS_MEASURED ? cost.seconds : 0;
+    cost.basis = kernel->unmeasured && one.basis < BASIS_KERNELS ? BASIS_KERNELS : one.basis;
+    cost.unmeasured = kernel->unmeasured ? cost.seconds : 0;
+    cost.extrapolated = model->source == COST_CALIBRATED && cost.basis != BASIS_MEASURED ? cost.seconds : 0;
     return cost;
 }
 

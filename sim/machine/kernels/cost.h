@@ -80,6 +80,7 @@ struct kernel {
                                     0: one */
     bool causal;                 /* ATTENTION: each query sees only the keys up to its own position, */
     double window;               /* and at most this number of them, its own included; 0: all */
+    bool unmeasured;             /* nobody has measured a kernel that computes this: it is timed as others of its FLOP or bytes */
     double sliced;               /* of slices of a sample's tokens: scores of all its keys / computed scores; else 0 */
 };
 
@@ -136,13 +137,18 @@ extern const char *const cost_basis_names[];     /* "measured", ...; NULL-termin
 struct cost {
     double seconds;
     double extrapolated;                 /* s, the part of `seconds` of kernels unlike those the profile is fitted to */
+    double unmeasured;                   /* s, the part of `seconds` of kernels that nobody has measured */
     enum kernel_kind kind;
     enum cost_basis basis;
 };
-/* Seconds of many kernels by what they stand on. */
-struct cost_bases { double seconds[KERNEL_KIND_COUNT][BASIS_COUNT]; };
-/* Adds `times` times more. */
+/* Seconds of many kernels by what they stand on; `unmeasured`: those of them that nobody has measured. */
+struct cost_bases { double seconds[KERNEL_KIND_COUNT][BASIS_COUNT], unmeasured; };
+/* All of them; of one kind. */
+double cost_bases_total(const struct cost_bases *bases);
+double cost_bases_of(const struct cost_bases *bases, enum kernel_kind kind);
+/* Adds `times` times more; multiplies all. */
 void cost_bases_add(struct cost_bases *bases, const struct cost_bases *more, double times);
+void cost_bases_scale(struct cost_bases *bases, double by);
 
 /* The time of one kernel entry, all its launches together.
  * roofline: launches * (max(flop / (efficiency * matmul_efficiency * peak), of attention attention_efficiency where it is known,

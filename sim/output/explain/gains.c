@@ -8,6 +8,7 @@
 #include "base/base.h"
 #include "engine/program.h"
 #include "explain/changes.h"
+#include "kernels/cost.h"
 #include "run/account.h"
 #include "run/run.h"
 #include "run/what_if.h"
@@ -140,11 +141,8 @@ static bool has_stragglers(const struct asking *asking)
 static bool has_launches(const struct asking *asking)
 {
     const struct metrics *metrics = &asking->run->metrics;
-    double compute = metrics->utilization * metrics->iteration_time, kernels = 0;
+    double compute = metrics->utilization * metrics->iteration_time, kernels = cost_bases_total(&metrics->bases);
 
-    for (int kind = 0; kind < KERNEL_KIND_COUNT; kind++)
-        for (int basis = 0; basis < BASIS_COUNT; basis++)
-            kernels += metrics->bases.seconds[kind][basis];
     return kernels > 0 && kernels < 0.995 * compute;
 }
 

@@ -397,21 +397,17 @@ json_t *caveats_json(const struct scenario *scenario, const struct metrics *metr
 {
     struct arena arena = {0};
     struct caveats caveats = caveats_of(&arena, scenario);
-    const char *unlike = certainty_unlike(&arena, scenario, metrics), *sheets = certainty_sheets(&arena, scenario, metrics);
-    const char *links = certainty_links(&arena, scenario);
-    const char *lockstep = caveat_lockstep(&arena, metrics);
+    const char *const own[] = {
+        caveat_lockstep(&arena, metrics), certainty_sheets(&arena, scenario, metrics), certainty_links(&arena, scenario),
+        metrics ? certainty_mixers(&arena, metrics) : NULL, certainty_unlike(&arena, scenario, metrics),
+    };
     json_t *json = json_array();
 
     for (size_t i = 0; i < caveats.count; i++)
         json_append(json, json_words(caveats.items[i]));
-    if (lockstep)
-        json_append(json, json_words(lockstep));
-    if (sheets)
-        json_append(json, json_words(sheets));
-    if (links)
-        json_append(json, json_words(links));
-    if (unlike)
-        json_append(json, json_words(unlike));
+    for (size_t i = 0; i < COUNT(own); i++)
+        if (own[i])
+            json_append(json, json_words(own[i]));
     arena_release(&arena);
     return json;
 }

@@ -84,9 +84,32 @@ static void depths(void **state)
     }
 }
 
+/* What a person reads, and the parameters that a token meets: all but those of experts that it does not choose. */
+static void kinds(void **state)
+{
+    static const struct { const char *shape, *kind; double idle; } cases[] = {
+        {"layers: 2, hidden: 64, heads: 4", "a transformer", 0},
+        {"hidden: 64, heads: 4, pattern: (*-)*-", "a transformer", 0},
+        {"hidden: 64, heads: 4, pattern: M*E, mamba: {heads: 4, head_size: 32, state: 8, groups: 2}, experts: 8, "
+         "experts_per_token: 3, router_bias: true, ffn: 32", "a hybrid of attention, Mamba-2", 5 * 2 * 64 * 32},
+        {"hidden: 64, pattern: (LE)(G-)(KE), delta: {key_heads: 2, key_size: 8, value_heads: 2, value_size: 8}, "
+         "linear: {heads: 2, head_size: 8}, experts: 8, experts_per_token: 2, mlp: swiglu, ffn: 32, expert_latent: 16",
+         "a hybrid of a gated delta net, Kimi delta attention, lightning attention", 2 * 6 * 3 * 16 * 32},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct model model = load_good(arena_printf(&arena, "{transformer: {" COMMON "vocabulary: 100, %s}}", cases[i].shape));
+
+        assert_string_equal(transformer_kind(&arena, model.transformer), cases[i].kind);
+        assert_true(model_parameters(&model) - model_active_parameters(&model) == cases[i].idle);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test_teardown(counts, forget), cmocka_unit_test_teardown(depths, forget)};
+#define TEST(name) cmocka_unit_test_teardown(name, forget)
+    const struct CMUnitTest tests[] = {TEST(counts), TEST(depths), TEST(kinds)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
