@@ -104,7 +104,7 @@ static void refusals(void **state)
         const char *found = NULL;
 
         assert_true(asprintf(&simulated.text, "model: {transformer: {%s, hidden: 256, heads: 8, sequence: 256, " SMALL "}}\n" HARDWARE
-                             "strategy: {%s}\nbatch: {global: 8, micro: 1}\nsimulation: {engine: fast}\n", cases[i].keys,
+                             "strategy: {%s}\nbatch: {global: 8, micro: 1}\nsimulation: {engine: fast}\nsoftware: megatron-core\n", cases[i].keys,
                              cases[i].strategy) >= 0);
         if (!load_text(simulated.text, &simulated.scenario, &err) && !simulated_run(&simulated, &err))
             fail_msg("runs:\n%s", simulated.text);
