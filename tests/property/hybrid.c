@@ -120,7 +120,7 @@ static struct widths random_widths(uint64_t *seed)
     return w;
 }
 
-static char *mixer_text(char letter, struct widths *w, const char *strategy)
+static char *mixer_text(char letter, struct widths *w, const char *strategy, const char *software)
 {
     char *text = NULL, keys[200];
 
@@ -133,7 +133,8 @@ static char *mixer_text(char letter, struct widths *w, const char *strategy)
         snprintf(keys, sizeof keys, "delta: {key_heads: %.0f, key_size: %.0f, value_heads: %.0f, value_size: %.0f, conv: %.0f, chunk: %.0f}",
                  w->heads, w->dk, letter == 'K' ? w->heads : w->hv, letter == 'K' ? w->dk : w->dv, w->taps, w->chunk);
     assert_true(asprintf(&text, "model: {transformer: {layers: 2, hidden: %.0f, sequence: 512, " SMALL ", fused_norm: true, pattern: "
-                         "\"%c\", %s}}\n" HARDWARE "strategy: {%s}\nbatch: {micro_batches: 1, micro: 1}\n", w->h, letter, keys, strategy) >= 0);
+                         "\"%c\", %s}}\n" HARDWARE "strategy: {%s}\nbatch: {micro_batches: 1, micro: 1}\nsoftware: %s\n", w->h, letter, keys, strategy,
+                         software) >= 0);
     return text;
 }
 
@@ -188,7 +189,7 @@ static void kept_and_divided(void **state)
             double whole, all = parameters(letter, &w, &whole);
 
             snprintf(strategy, sizeof strategy, "tensor: %d, data: %d", t, 8 / t);
-            text = mixer_text(letter, &w, strategy);
+            text = mixer_text(letter, &w, strategy, "none");
             layer = block_of(&simulated, text);
             expect_near("bytes kept", layer->activation, 512 * kept(letter, &w, t), text);
             expect_near("parameters", layer->parameters, whole + all / t, text);
@@ -222,7 +223,7 @@ static void exchanged(void **state)
         w.q = w.heads * w.dk, w.v = w.hv * w.dv, w.d = w.heads * w.dk;
         groups = fmax(w.g / t, c);
         snprintf(strategy, sizeof strategy, "tensor: %d, context: %d, data: %d", t, c, 8 / t / c);
-        text = mixer_text(letter, &w, strategy);
+        text = mixer_text(letter, &w, strategy, "megatron-core");
         layer = block_of(&simulated, text);
         for (size_t k = 0; k < layer->noperators; k++) {
             sent += layer->operators[k].sends[SENT_MIXED].forward * layer->operators[k].sends[SENT_MIXED].bytes;

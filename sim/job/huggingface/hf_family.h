@@ -61,7 +61,7 @@ void hf_put_number(struct hf_reading *reading, const char *to, double value);
 /* Sets the keys of `shape` that say which blocks have a window, and which have experts. */
 void hf_windows(struct hf_reading *reading);
 void hf_expert_blocks(struct hf_reading *reading);
-/* Sets `pattern` of a hybrid model, and takes the mappings of mixers out that it does not have. */
+/* Sets `pattern` of a hybrid model, and takes the keys of mixers out that it does not have. */
 void hf_hybrid_pattern(struct hf_reading *reading);
 /* A list with an item for each block; NULL: there is none. Reports one that is too short. */
 const struct node *hf_block_list(const struct hf_reading *reading, const char *key);

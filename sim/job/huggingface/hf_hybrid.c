@@ -73,15 +73,16 @@ static const char *halves_of(const struct hf_reading *reading, const char *text,
     return names && names->kind == NODE_SEQUENCE && names->count > 0 ? half_letters(reading, names) : NULL;
 }
 
-/* The number of layers comes from the list (NemotronHConfig: num_hidden_layers is not heeded). */
+/* The number of layers comes from the list (NemotronHConfig: num_hidden_layers is not heeded). Modules that predict further
+ * tokens have halves of their own. */
 void hf_nemotron_h(struct hf_reading *reading)
 {
     const char *halves = halves_of(reading, "hybrid_override_pattern", "layers_block_type");
     const char *ahead = halves_of(reading, "mtp_hybrid_override_pattern", "mtp_layers_block_type");
 
     hf_put(reading, "pattern", !halves ? "ME*-" :
-           hf_number(reading, "num_nextn_predict_layers", 0) > 0 ? arena_printf(reading->arena, "%s/%s", halves, ahead ? ahead : "*E") :
-                                                                   halves);
+           hf_is_on(node_get(reading->with, "mtp")) ? arena_printf(reading->arena, "%s/%s", halves, ahead ? ahead : "*E") :
+                                                      halves);
 }
 
 /* One layer each: its mixer, and an MLP or experts. The shortest pattern that repeats to them. */
@@ -107,7 +108,10 @@ static const char *letters_of(const struct hf_reading *reading)
 
 void hf_hybrid_pattern(struct hf_reading *reading)
 {
-    static const struct { const char *key, *letters; } mixers[] = {{"mamba", "M"}, {"delta", "GK"}, {"linear", "L"}};
+    static const struct { const char *key, *letters; } mixers[] = {
+        {"mamba", "M"}, {"delta", "GK"}, {"linear", "L"}, {"qk_norm", "*"}, {"attention_gate", "*"}, {"kv_rank", "+"}, {"q_rank", "+"},
+        {"rope_head_size", "+"}, {"value_head_size", "+"},
+    };
     struct node *kept = node_mapping(reading->arena), *pattern = node_get(reading->shape, "pattern");
     const char *letters = pattern ? pattern->text : reading->layers > 0 ? letters_of(reading) : "";
 
@@ -123,7 +127,7 @@ void hf_hybrid_pattern(struct hf_reading *reading)
             node_put(reading->arena, kept, reading->shape->keys[i], reading->shape->items[i]);
     }
     reading->shape = kept;
-    if (hf_number(reading, "sliding_window", 0) > 0)
+    if (hf_number(reading, "sliding_window", 0) > 0 && strpbrk(letters, "*+"))
         node_put(reading->arena, reading->shape, "window", node_get(reading->config, "sliding_window"));
 }
 

@@ -66,10 +66,12 @@ static int check_tensor(struct arena *arena, const struct transformer *shape, co
             return error_add(err, EXIT_INFEASIBLE, loc, "strategy: tensor: %d%s does not divide the %d %s; try %s", shard->tensor,
                              divided > 1 ? arena_printf(arena, " x context %d", context) : "", size, widths[i].what,
                              divisors(size / divided, buffer, sizeof buffer));
-        if (widths[i].copied && context % (size / shard->tensor) && size / shard->tensor % context)
-            return error_add(err, EXIT_INFEASIBLE, loc, "strategy: context: %d neither divides the %d %s that a GPU of the tensor "
-                             "group has nor is a multiple of them; expected either", context, size / shard->tensor, widths[i].what);
     }
+    if (transformer_mixes(shape, MIXER_MAMBA) && context % (shape->mamba->groups / shard->tensor) &&
+        shape->mamba->groups / shard->tensor % context)
+        return error_add(err, EXIT_INFEASIBLE, loc, "strategy: context: %d neither divides the %d groups of Mamba-2 that a GPU of the "
+                         "tensor group has nor is a multiple of them; expected either", context, shape->mamba->groups / shard->tensor);
+
     for (size_t i = 0; i < COUNT(parts); i++)
         common = parts[i].split ? gcd(common, parts[i].size) : common;
     for (size_t i = 0; i < COUNT(parts); i++)

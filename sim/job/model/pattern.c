@@ -159,7 +159,7 @@ int mixer_widths(const struct transformer *shape, struct mixer_width widths[MIXE
 
     if (transformer_mixes(shape, MIXER_MAMBA)) {
         widths[n++] = (struct mixer_width){.size = shape->mamba->heads, .what = "heads of Mamba-2"};
-        widths[n++] = (struct mixer_width){.size = shape->mamba->groups, .what = "groups of Mamba-2", .whole = true, .copied = true};
+        widths[n++] = (struct mixer_width){.size = shape->mamba->groups, .what = "groups of Mamba-2", .whole = true};
     }
     if (transformer_mixes(shape, MIXER_DELTA) || transformer_mixes(shape, MIXER_KIMI)) {
         widths[n++] = (struct mixer_width){.size = shape->delta->key_heads, .what = "key heads of the delta net", .whole = whole};

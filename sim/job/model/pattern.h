@@ -42,8 +42,7 @@ const char *transformer_kind(struct arena *arena, const struct transformer *shap
 /* Fills the number of layers where the pattern says it; checks letters, parentheses and mappings. */
 void pattern_finish(struct transformer *shape, struct error *err);
 /* The widths of a mixer that a degree must divide, with their names; returns how many there are. */
-struct mixer_width { int size; const char *what; bool whole, copied; };      /* whole: a context group need not divide them;
-                                copied: it copies them where it has more GPUs */
+struct mixer_width { int size; const char *what; bool whole; };      /* whole: a context group need not divide them */
 enum { MIXER_WIDTHS = 6 };
 /* The largest number that divides all heads and groups of the shape: a tensor degree must divide it, but for the heads of keys and
  * values of a model without a pattern. */

@@ -25,12 +25,12 @@ static void check_letters(const struct transformer *shape, struct error *err)
     else if (at && *at == 'D')
         error_add(err, EXIT_INPUT, loc_of(shape, "pattern"), "transformer: pattern: 'D' at letter %d is sparse attention, which "
                   "is not simulated; '+' is latent attention over all keys", place);
-    else if (at && *at == '/')
-        error_add(err, EXIT_INPUT, loc_of(shape, "pattern"), "transformer: pattern: behind the '/' at letter %d stand the halves of a "
-                  "block of multi-token prediction: one of * + M G K L, one of - E, or both", place);
     else if (at && *at == ')')
         error_add(err, EXIT_INPUT, loc_of(shape, "pattern"), "transformer: pattern: no parenthesis is open for ')' at letter %d; "
                   "expected '(' before it, such as '(GE)', or none", place);
+    else if (at && *at == '/')
+        error_add(err, EXIT_INPUT, loc_of(shape, "pattern"), "transformer: pattern: behind the '/' at letter %d stand the halves of a "
+                  "block of multi-token prediction: one of * + M G K L, one of - E, or both", place);
     else if (at && *at == '(')
         error_add(err, EXIT_INPUT, loc_of(shape, "pattern"), "transformer: pattern: the parenthesis at letter %d holds one "
                   "layer: at most one of * + M G K L, then at most one of - E, and ')', such as '(GE)'", place);

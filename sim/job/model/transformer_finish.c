@@ -63,6 +63,8 @@ static void check_values(const struct transformer *shape, struct error *err)
          "transformer: post_norms: does not go with parallel", {0}},
         {shape->window > 0 && !shape->causal, loc_of(shape, "window"),
          "transformer: window: goes with a decoder, whose queries see earlier keys; expected 'causal: true', or no window", {0}},
+        {shape->q_rank && shape->attention_gate, loc_of(shape, "attention_gate"),
+         "transformer: attention_gate: does not go with q_rank; leave it out", {0}},
         {shape->kv_rank && split, loc_of(shape, "fused_qkv"),
          "software: fused_qkv: has no effect here: latent attention has GEMMs of its own for queries, keys and values; leave it "
          "out", {0}},
