@@ -29,7 +29,7 @@ struct exchange {
                                     values; by gradients, B of the input that is gathered for the product for weights */
 };
 /* The most of them, and of kinds of layers with kernels that hide exchanges: blocks, prediction and output. */
-enum { EXCHANGES_MAX = 96, HIDINGS_MAX = PATTERN_KINDS + 2 };
+enum { EXCHANGES_MAX = 192, HIDINGS_MAX = PATTERN_KINDS + 2 };
 /* All that a model's layers exchange, in the order in which they first do; everything that counts exchanges has their order. */
 struct exchange_list {
     struct exchange items[EXCHANGES_MAX];

@@ -128,6 +128,11 @@ static struct layer block_layer(struct arena *arena, struct operators *ops, cons
 /* Blocks of a kind are alike. */
 struct block_kind { struct halves halves; struct layer layer; };
 
+static bool same_halves(struct halves a, struct halves b)
+{
+    return a.mixer == b.mixer && a.mlp == b.mlp && a.experts == b.experts && a.window == b.window;
+}
+
 static void cut_block(struct cut *cut, struct halves halves)
 {
     cut->mixer = halves.mixer;

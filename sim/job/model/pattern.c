@@ -67,11 +67,6 @@ static const char *read_layer(const char *at, struct halves *halves)
     return at + several;
 }
 
-bool same_halves(struct halves a, struct halves b)
-{
-    return a.mixer == b.mixer && a.mlp == b.mlp && a.experts == b.experts && a.window == b.window;
-}
-
 int pattern_layers(const struct transformer *shape)
 {
     struct halves halves;

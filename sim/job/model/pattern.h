@@ -26,9 +26,9 @@ struct delta { const struct node *node; int key_heads, key_size, value_heads, va
 struct lightning { const struct node *node; int heads, head_size, block; };
 extern const struct table mamba_table, delta_table, lightning_table;
 
-/* The most kinds of blocks of a model: published hybrids have up to four. */
-enum { PATTERN_KINDS = 6 };
-bool same_halves(struct halves a, struct halves b);
+/* All kinds of blocks that one model may have: attention with a window and without, or four other mixers, each without an MLP,
+ * with one, or with experts; and these two alone. */
+enum { PATTERN_KINDS = 6 * 3 + 2 };
 /* The number of layers that the shape's pattern states, before it repeats; 0: the shape has none. */
 int pattern_layers(const struct transformer *shape);
 /* The halves of block i, counted from 0; i is shape->layers for the blocks of multi-token prediction. */

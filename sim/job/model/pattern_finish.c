@@ -117,28 +117,6 @@ static void check_beside(const struct transformer *shape, int layers, struct err
     clashes_add(err, clashes, COUNT(clashes));
 }
 
-/* Exchanges are counted by kind. */
-static void check_kinds(const struct transformer *shape, struct error *err)
-{
-    struct halves kinds[PATTERN_KINDS];
-    int count = 0;
-
-    for (int i = 0; i < shape->layers; i++) {
-        struct halves halves = transformer_halves(shape, i);
-        int kind = 0;
-
-        while (kind < count && !same_halves(kinds[kind], halves))
-            kind++;
-        if (kind == PATTERN_KINDS) {
-            error_clash(err, loc_of(shape, "pattern"), "transformer: pattern: layer %d is of another kind than the %d before it; "
-                        "expected at most %d kinds of layers", i + 1, count, PATTERN_KINDS);
-            return;
-        }
-        if (kind == count)
-            kinds[count++] = halves;
-    }
-}
-
 void pattern_finish(struct transformer *shape, struct error *err)
 {
     int before = err->count + err->dropped, n;
@@ -155,6 +133,5 @@ void pattern_finish(struct transformer *shape, struct error *err)
     n = pattern_layers(shape);
     if (!field_given(&transformer_table, shape, "layers"))
         shape->layers = n;
-    check_kinds(shape, err);
     check_beside(shape, n, err);
 }
