@@ -94,7 +94,7 @@ end
     for words in "results ends" "results ends --top 1" "results ends --markdown" "results ends --pareto iteration_time_s,gpus"; do
         # shellcheck disable=SC2086
         "$dtsim" $words >out 2>err || fail "$words: $(cat err)"
-        grep -q '2 of 100 points failed: one of them may be better than all others; --retry-failed runs' out || fail "$words: $(cat out)"
+        grep -q '2 of 100 points failed: one of them may be better than all others; the same search with --retry-failed runs' out || fail "$words: $(cat out)"
     done
     python3 -c 'import base64, re, zlib
 data = re.search("id=\"data\">([^<]*)<", open("page.html").read()).group(1)
