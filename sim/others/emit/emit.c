@@ -130,6 +130,20 @@ static bool is_error(const struct emit *e, const char *part, const char *key, co
     return said || !strcmp(part, "model.transformer") || !ours || !ours->loc.file;
 }
 
+/* The value of a key; where it is left out, of the key that it is then as. */
+static const struct node *value_of(const struct node *part, const char *key)
+{
+    static const char *const as[][2] = {
+        {"kv_heads", "heads"}, {"embedding_size", "hidden"}, {"projection_bias", "bias"}, {"attention_dropout", "dropout"},
+        {"expert_ffn", "ffn"},
+    };
+    const struct node *value = node_get(part, key);
+
+    for (size_t i = 0; i < COUNT(as) && !value; i++)
+        value = strcmp(as[i][0], key) ? NULL : node_get(part, as[i][1]);
+    return value;
+}
+
 /* The keys of a part that both do not say alike. Keys that are there alone because of another one (a schedule's own)
  * count only where nothing else was found. */
 static void compare(const struct framework *framework, struct emit *e, const char *part, const struct node *got,
@@ -141,10 +155,10 @@ static void compare(const struct framework *framework, struct emit *e, const cha
 
     for (size_t i = 0; i < count + (theirs ? theirs->count : 0); i++) {
         const char *key = i < count ? wanted->keys[i] : theirs->keys[i - count];
-        const struct node *ours = node_get(wanted, key), *other = node_get(theirs, key);
-        bool following = (!ours || !other) && !node_get(node_at(e->scenario->node, part), key);
+        const struct node *ours = value_of(wanted, key), *other = value_of(theirs, key);
+        bool following = (!node_get(wanted, key) || !node_get(theirs, key)) && !node_get(node_at(e->scenario->node, part), key);
 
-        if ((ours && other && node_equal(ours, other)) || !strcmp(key, "like") || (i >= count && ours) ||
+        if ((ours && other && node_equal(ours, other)) || !strcmp(key, "like") || (i >= count && node_get(wanted, key)) ||
             (e->scenario->parallelism.context == 1 && !strcmp(key, "context_attention")))
             continue;
         if (!is_error(e, part, key, ours))
