@@ -132,9 +132,9 @@ static void test_lines(void **state)
     for (size_t i = 0; i < COUNT(tests); i++)
         assert_true(each_of(tests[i], check_lines) > 0);
     for (size_t f = 0; f < COUNT(rooms); f++) {
-        snprintf(folder, sizeof folder, "tests/unit/%s", rooms[f]);
+        snprintf(folder, sizeof folder, DTSIM_SOURCE_DIR "/tests/unit/%s", rooms[f]);
         if (access(folder, F_OK) == 0)
-            each_of(folder, check_lines);
+            each_of(folder + strlen(DTSIM_SOURCE_DIR "/"), check_lines);
     }
 }
 

@@ -297,8 +297,6 @@ static void test_all_sets(void **state)
     assert_true(fitting > CHAINS / 3 && moving > CHAINS / 5);
 }
 
-/* ---- with recomputation ---- */
-
 /* The best of all plans of recomputation, each with all sets of its tensors. */
 static double least_of_plans(const struct chain_layer *layers, size_t n, const struct chain_limit *limit)
 {
@@ -342,8 +340,6 @@ static void test_all_plans(void **state)
     }
     assert_true(fitting > CHAINS / 3 && both > CHAINS / 20);
 }
-
-/* ---- longer chains ---- */
 
 /* No set is faster than the link allows: before each forward, all that is made so far and does not fit has been sent;
  * after each backward, all that did not fit has still to come back. */
