@@ -77,15 +77,17 @@ int pattern_layers(const struct transformer *shape)
     return n;
 }
 
-/* What stands behind the '/': a mixer and an MLP of a block of multi-token prediction. NULL: it is none. */
+/* What stands behind the '/': a block of multi-token prediction as one layer, or as the letters of its mixer and its MLP. NULL: it is
+ * none. */
 static const char *read_predicting(const char *at, struct halves *halves)
 {
+    bool letter = *at != '(';
     struct halves more = {0};
 
     at = read_layer(at, halves);
     if (!at || !*at)
         return at;
-    at = halves->mlp ? NULL : read_layer(at, &more);
+    at = letter && !halves->mlp && *at != '(' ? read_layer(at, &more) : NULL;
     halves->mlp = more.mlp;
     halves->experts = more.experts;
     return more.mixer == MIXER_NONE ? at : NULL;

@@ -40,17 +40,6 @@ static void check_letters(const struct transformer *shape, struct error *err)
                   "attention), - (MLP), E (experts), and parentheses around what counts as one layer", *at, place);
 }
 
-/* A depth of multi-token prediction is one block: a mixer, an MLP or experts, or one after the other. */
-static void check_depth(const struct transformer *shape, struct error *err)
-{
-    const char *slash = strchr(shape->pattern, '/'), *part = slash ? slash + 1 + strspn(slash + 1, "(") : "";
-    size_t mixers = strspn(part, "*+MGKL"), rest = strspn(part + mixers, "-E");
-
-    if (slash && (mixers > 1 || rest > 1 || part[mixers + rest + strspn(part + mixers + rest, ")")]))
-        error_add(err, EXIT_INPUT, loc_of(shape, "pattern"), "transformer: pattern: a module of multi-token prediction has '%.40s'; "
-                  "expected at most one of * + M G K L, then at most one of - E, such as '/*E'", slash + 1);
-}
-
 /* A mixer's mapping goes with its letter, and the reverse. */
 static void check_mappings(const struct transformer *shape, struct error *err)
 {
@@ -123,8 +112,6 @@ void pattern_finish(struct transformer *shape, struct error *err)
 
     if (shape->pattern)
         check_letters(shape, err);
-    if (shape->pattern && err->count + err->dropped == before)
-        check_depth(shape, err);
     if (err->count + err->dropped > before)
         return;
     check_mappings(shape, err);
