@@ -6,10 +6,10 @@
 #include "collective/collective.h"
 #include "stage/stage.h"
 
-/* Cost of an exchange within a work: seconds in addition to kernels, bytes that each GPU sends, those of them that are no
- * gradients in a backward, bytes of the vector as collective.h counts them, and the share of the multiprocessors that it takes
- * from overlapped kernels. The bytes go over the links of the measured collective `index` of the group whose first GPU is `first`
- * (measure_carry). */
+/* Cost of an exchange within a work. `seconds` come on top of the kernels. Each GPU sends `bytes_sent`; in a backward `activations`
+ * of these B are activations, all others are gradients. `vector` is the size in B as collective.h counts it. `share` of the
+ * multiprocessors is taken from overlapped kernels. The bytes go over the links of the measured collective `index` of the group
+ * whose first GPU is `first` (measure_carry). */
 struct exchange_cost {
     double seconds, bytes_sent, activations, vector, share;
     int index, first;

@@ -14,7 +14,7 @@ enum hidden_by {
                                     results of the row-parallel product behind it are scattered during that one's pieces */
     HIDDEN_BY_STEPS,             /* of attention, block by block of keys and values */
     HIDDEN_BY_WORK,              /* all kernels of the work */
-    HIDDEN_BY_OTHERS             /* those of shared experts or of another work (strategy.overlap_dispatch) */
+    HIDDEN_BY_OTHERS             /* kernels of shared experts, or of another work (strategy.overlap_dispatch) */
 };
 /* An exchange within a work, on top of its kernels. */
 struct exchange {
@@ -24,7 +24,7 @@ struct exchange {
     enum hidden_by by;
     enum column_product column;  /* by gradients or pieces */
     int hiding;                  /* by gradients, pieces or steps: by which kernels (stage_times.hidings) */
-    double bytes;                /* B; of keys and values those of this GPU */
+    double bytes;                /* size in B; of keys and values the size of what this GPU has */
     double more;                 /* of rows, B that a dispatch brings to the GPU, its own included; of heads, B of keys and
                                     values; by gradients, B of the input that is gathered for the product for weights */
 };

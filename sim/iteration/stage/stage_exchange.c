@@ -127,16 +127,18 @@ static void count_keys(const struct layer_costs *costs, struct work_counts *coun
     })]++;
 }
 
-/* Counts what the context group exchanges for attention: keys and values, or heads for tokens. */
-static void count_core(const struct layer_costs *costs, struct work_counts *counts, const struct layer *layer, bool returns)
+/* Counts what the context group exchanges for attention: keys and values, or heads for tokens; returns how much it is. */
+static int count_core(const struct layer_costs *costs, struct work_counts *counts, const struct layer *layer, bool returns)
 {
     const struct parallelism *spec = &costs->scenario->parallelism;
-    double keys = layer_keys(layer), heads = layer_sends(layer, SENT_HEADS, false).bytes;
+    double bytes = layer_keys(layer), others = layer_sends(layer, SENT_HEADS, false).bytes;
+    bool keys = spec->context > scenario_ulysses(spec) && bytes > 0, heads = scenario_ulysses(spec) > 1 && others > 0;
 
-    if (spec->context > scenario_ulysses(spec) && keys > 0)
+    if (keys)
         count_keys(costs, counts, layer, returns);
-    if (scenario_ulysses(spec) > 1 && heads > 0)
-        counts->exchanges[exchange_find(costs->list, (struct exchange){.what = SENT_HEADS, .bytes = heads, .more = keys})]++;
+    if (heads)
+        counts->exchanges[exchange_find(costs->list, (struct exchange){.what = SENT_HEADS, .bytes = others, .more = bytes})]++;
+    return keys + heads;
 }
 
 void exchanges_add_core(const struct layer_costs *costs, struct work_counts *counts, const struct layer *layer)
@@ -164,15 +166,10 @@ static int count_sent(const struct layer_costs *costs, struct work_counts *count
 
 void exchanges_add(const struct layer_costs *costs, struct work_cost *work, const struct layer *layer, enum phase phase)
 {
-    struct work_counts counts = {0};
-    int all = 0;
+    int all = count_sent(costs, &work->counts, layer, phase, false);
 
-    count_sent(costs, &counts, layer, phase, false);
     if (phase != PHASE_BACKWARD_WEIGHT)
-        count_core(costs, &counts, layer, phase == PHASE_BACKWARD_INPUT);
-    work_counts_add(&work->counts, &counts);
-    for (int i = 0; i < costs->list->count; i++)
-        all += counts.exchanges[i];
+        all += count_core(costs, &work->counts, layer, phase == PHASE_BACKWARD_INPUT);
     if (costs->kernels->launch_blocking && !layer->timed)        /* the host launches exchanges too */
         work->times.seconds += all * costs->kernels->host_launch;
     /* A column-parallel product saved its shard of the input only, and its weight gradient needs the whole input
@@ -215,7 +212,7 @@ void exchanges_add_recomputed(const struct layer_costs *costs, struct work_cost 
         work->counts.exchanges[sent(costs, SENT_SUM, sums.bytes, 0)] += all;
     }
     if (operators && spec->sequence_parallel && sums.forward % 2) {      /* a block of one half gathers one input */
-        work->counts.exchanges[sent(costs, SENT_QKV, sums.bytes, 0)]++;
+        work->counts.exchanges[exchange_find(costs->list, (struct exchange){.what = SENT_INPUT, .bytes = sums.bytes})]++;
         all++;
     }
     if (costs->kernels->launch_blocking)
@@ -302,12 +299,15 @@ void exchanges_overlap(const struct layer_costs *costs, struct layer_cost *cost,
 
     for (enum column_product c = 0; costs->scenario->parallelism.overlap_tensor && c < COLUMN_COUNT; c++) {
         const struct operator *column = layer_column(layer, c);
-        double bytes = column ? column->sends[SENT_INPUT].bytes : 0;
-        int *gathers = column ? &counts->exchanges[exchange_gather(costs->list, bytes)] : NULL;
-        bool gathered = column && *gathers > 0;
+        double bytes;
+        int *gathers;
+        bool gathered;
 
         if (!column)
             continue;
+        bytes = column->sends[SENT_INPUT].bytes;
+        gathers = &counts->exchanges[exchange_gather(costs->list, bytes)];
+        gathered = *gathers > 0;
         *gathers -= gathered;
         hide(costs, counts, layer, bytes, HIDDEN_BY_GRADIENTS, c, gathered ? bytes : 0);
         cost->hiding.columns[c].input = product_seconds(costs->kernels, layer, column->product, PHASE_BACKWARD_INPUT);

@@ -240,10 +240,7 @@ static int keep_inputs(struct operators *ops)
     value.name = "attention output", value.as.width = cut->attended;
     if (shape->ways.flash_attention)
         keep(ops, value);
-    return !apart ? -1 :
-                    keep(ops, (struct kept_value){.name = "projection input", .order = KEPT_PROJECTION_INPUT,
-                                                  .kind = KEPT_INPUT, .rows = cut->tokens,
-                                                  .as = {cut->attended, cut->saved, 0}});
+    return apart ? keep_projection_input(ops, cut->attended) : -1;
 }
 
 /* Forward: the scores before the softmax. Backward: the gradients on both sides of the softmax and, under selective

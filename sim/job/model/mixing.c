@@ -32,7 +32,7 @@ static void scan_kernels(struct operators *ops, const struct scan_kernel *kernel
 }
 
 /* The GPUs of a context group each compute their own tokens with all heads: a kernel more finds what a GPU's tokens do to any
- * state, and with those of all GPUs each finds the state before its own (flash-linear-attention, ops/cp). */
+ * state, all GPUs gather the results, and each GPU computes the state before its tokens (flash-linear-attention, ops/cp). */
 static void mixer_states(struct operators *ops, const struct passed_on *passed)
 {
     const struct scan_kernel kernel = {"mixer-states", passed->flop, passed->bytes, false};
@@ -93,9 +93,7 @@ struct tensor gated_norm(struct operators *ops, double width, double weights)
     memory_kernel(ops, "gated-norm", PHASE_FORWARD, CLASS_RMSNORM_FORWARD, 3 * bytes);
     memory_kernel(ops, "gated-norm", PHASE_BACKWARD_INPUT, CLASS_RMSNORM_BACKWARD, 5 * bytes);
     vector(ops, PLACE_BLOCK, weights);
-    return (struct tensor){cut->tokens, width, keep(ops, (struct kept_value){
-        .name = "projection input", .order = KEPT_PROJECTION_INPUT, .kind = KEPT_INPUT, .rows = cut->tokens,
-        .as = {width, cut->saved, 0}}), 0};
+    return (struct tensor){cut->tokens, width, keep_projection_input(ops, width), 0};
 }
 
 struct tensor gated(struct operators *ops, struct tensor in)
@@ -109,7 +107,6 @@ struct tensor gated(struct operators *ops, struct tensor in)
     memory_kernel(ops, "attention-gate", PHASE_FORWARD, CLASS_OTHER, 3 * bytes);
     memory_kernel(ops, "attention-gate", PHASE_BACKWARD_INPUT, CLASS_OTHER, 5 * bytes);
     keep_mixed(ops, "attention gate", cut->gate);
-    in.kept = keep(ops, (struct kept_value){.name = "projection input", .order = KEPT_PROJECTION_INPUT, .kind = KEPT_INPUT,
-                                            .rows = cut->tokens, .as = {cut->gate, cut->saved, 0}});
+    in.kept = keep_projection_input(ops, cut->gate);
     return in;
 }

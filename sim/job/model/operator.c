@@ -136,6 +136,12 @@ int keep(struct operators *ops, struct kept_value value)
     return (int)ops->values.count - 1;
 }
 
+int keep_projection_input(struct operators *ops, double width)
+{
+    return keep(ops, (struct kept_value){.name = "projection input", .order = KEPT_PROJECTION_INPUT, .kind = KEPT_INPUT,
+                                         .rows = ops->cut->tokens, .as = {width, ops->cut->saved, 0}});
+}
+
 void keep_outer(struct operators *ops, const char *name, double values, double bytes)
 {
     keep(ops, (struct kept_value){.name = name, .kind = KEPT_AS_IT_IS, .rows = values, .as = {1, bytes, 1}});

@@ -269,6 +269,8 @@ void router(struct operators *ops, struct tensor in);
 struct tensor rows(struct operators *ops);
 void weighted_biases(struct operators *ops, double experts, double rows);
 void shared_gate(struct operators *ops);
+/* Keeps the input, that wide, of the product after attention or another mixer; returns its index. */
+int keep_projection_input(struct operators *ops, double width);
 /* Attention's result times its gate, where it has one. */
 struct tensor gated(struct operators *ops, struct tensor in);
 /* B of a mixer's state, and of what a GPU's tokens do to any, that a context group gathers, and of the tokens before a convolution
