@@ -110,19 +110,26 @@ void *made_find(struct arena *arena, const char *key, const char *name)
     return found;
 }
 
+/* Adds a copy, with zeros behind it up to `whole` bytes (of NULL: all zeros); returns its place. */
+static size_t append(struct made_bytes *to, const void *bytes, size_t size, size_t whole)
+{
+    size_t at = to->count;
+
+    if (to->capacity - at < whole) {
+        to->capacity = 2 * (at + whole);
+        to->items = xrealloc(to->items, to->capacity, 1);
+    }
+    if (whole)
+        memset(to->items + at, 0, whole);
+    if (bytes && size)
+        memcpy(to->items + at, bytes, size);
+    to->count += whole;
+    return at;
+}
+
 size_t made_put(struct made_image *image, const void *bytes, size_t size)
 {
-    size_t at = image->bytes.count, whole = (size + WORD - 1) / WORD * WORD;
-
-    if (image->bytes.capacity - at < whole) {
-        image->bytes.capacity = 2 * (at + whole);
-        image->bytes.items = xrealloc(image->bytes.items, image->bytes.capacity, 1);
-    }
-    memset(image->bytes.items + at, 0, whole);
-    if (bytes)
-        memcpy(image->bytes.items + at, bytes, size);
-    image->bytes.count += whole;
-    return at;
+    return append(&image->bytes, bytes, size, (size + WORD - 1) / WORD * WORD);
 }
 
 size_t made_point(struct made_image *image, size_t pointer, size_t to)
@@ -164,27 +171,17 @@ void made_name(struct made_image *image, size_t pointer)
     *GROW(&image->names) = (uint32_t)(pointer / WORD);
 }
 
-static void append(struct made *made, const void *bytes, size_t size)
-{
-    if (made->bytes.capacity - made->bytes.count < size) {
-        made->bytes.capacity = 2 * (made->bytes.count + size);
-        made->bytes.items = xrealloc(made->bytes.items, made->bytes.capacity, 1);
-    }
-    if (size)
-        memcpy(made->bytes.items + made->bytes.count, bytes, size);
-    made->bytes.count += size;
-}
-
 void made_add(struct made *made, const char *key, struct made_image *image)
 {
     struct made_entry entry = {.at = made->bytes.count, .bytes = image->bytes.count, .pointers = image->pointers.count,
                                .names = image->names.count};
+    size_t pointers = image->pointers.count * sizeof *image->pointers.items, names = image->names.count * sizeof *image->names.items;
 
     BUG_IF(image->bytes.count > UINT32_MAX);
     memcpy(entry.key, key, sizeof entry.key);
-    append(made, image->bytes.items, image->bytes.count);
-    append(made, image->pointers.items, image->pointers.count * sizeof *image->pointers.items);
-    append(made, image->names.items, image->names.count * sizeof *image->names.items);
+    append(&made->bytes, image->bytes.items, image->bytes.count, image->bytes.count);
+    append(&made->bytes, image->pointers.items, pointers, pointers);
+    append(&made->bytes, image->names.items, names, names);
     *GROW(&made->entries) = entry;
     free(image->bytes.items);
     free(image->pointers.items);

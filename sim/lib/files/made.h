@@ -19,8 +19,9 @@ void *made_find_in(struct arena *arena, const char *path, const char *key, const
 
 /* Structs and what they point to, wherever in memory they will stand. The first one is what made_find() gives. Zero-initialise;
  * made_add() releases it. */
+struct made_bytes { char *items; size_t count, capacity; };
 struct made_image {
-    struct { char *items; size_t count, capacity; } bytes;
+    struct made_bytes bytes;
     struct made_places { uint32_t *items; size_t count, capacity; } pointers, names;
     void *texts;                     /* that it has, each once */
 };
@@ -36,7 +37,7 @@ void made_name(struct made_image *image, size_t pointer);
 /* All that is made. Zero-initialise; made_write() releases it. */
 struct made {
     struct { struct made_entry *items; size_t count, capacity; } entries;
-    struct { char *items; size_t count, capacity; } bytes;
+    struct made_bytes bytes;
 };
 void made_add(struct made *made, const char *key, struct made_image *image);
 /* Writes the file. -1: it cannot be written (errno). */

@@ -1,24 +1,5 @@
 /* What a config.json means: defaults of classes, which blocks have windows and experts, notes, and what is refused. */
-#include "model_files.h"
-
-#include <unistd.h>
-
-static char path[] = "/tmp/dtsim-config-XXXXXX";
-
-static void write_config(const char *text)
-{
-    FILE *file = fopen(path, "w");
-
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-}
-
-static struct model read_config(const char *text)
-{
-    write_config(text);
-    return load_good(arena_printf(&arena, "hf_config: %s", path));
-}
+#include "config_file.h"
 
 /* Whether the first message has this code and begins so. */
 static void refused_as(enum exit_code code, const char *text, const char *expected)
@@ -302,20 +283,6 @@ static void refusals(void **state)
                "2:12: transformer: heads: 7 does not divide hidden 64; if that is intended, give head_size");
     refused_config("{model_type: hunyuan_v1_moe, num_shared_expert: [], use_mixed_mlp_moe: true, hidden_size: []}",
                    "1:91: transformer: hidden: expected an integer");
-}
-
-static int make_file(void **state)
-{
-    int descriptor = mkstemp(path);
-
-    (void)state;
-    return descriptor < 0 ? -1 : close(descriptor);
-}
-
-static int drop_file(void **state)
-{
-    (void)state;
-    return unlink(path);
 }
 
 int main(void)

@@ -1,24 +1,5 @@
 /* What the config.json of a hybrid model means: which mixer each layer has, and how wide it is. */
-#include "model_files.h"
-
-#include <unistd.h>
-
-static char path[] = "/tmp/dtsim-config-XXXXXX";
-
-static void write_config(const char *text)
-{
-    FILE *file = fopen(path, "w");
-
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-}
-
-static struct model read_config(const char *text)
-{
-    write_config(text);
-    return load_good(arena_printf(&arena, "hf_config: %s", path));
-}
+#include "config_file.h"
 
 /* Which mixer each layer of a hybrid has, from each way in which a file says it; the shortest pattern that repeats to it. */
 static void patterns(void **state)
@@ -103,20 +84,6 @@ static void widths(void **state)
     model = load_good(arena_printf(&arena, "{hf_config: %s, with: {delta: {key_heads: 8, key_size: 128, value_heads: 32, value_size: "
                                    "128, chunk: 128}}}", path));
     assert_true(model.transformer->delta->chunk == 128 && model.transformer->delta->key_heads == 8);
-}
-
-static int make_file(void **state)
-{
-    int descriptor = mkstemp(path);
-
-    (void)state;
-    return descriptor < 0 ? -1 : close(descriptor);
-}
-
-static int drop_file(void **state)
-{
-    (void)state;
-    return unlink(path);
 }
 
 int main(void)

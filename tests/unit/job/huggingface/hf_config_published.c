@@ -2,9 +2,7 @@
  * Safetensors, "params"; or the file with its weights), from its config.json without keys that say nothing of the
  * shape.
  * Exact but for what the tables of types leave out: within 0.02 %, or as far as a rounded number goes. */
-#include "model_files.h"
-
-#include <unistd.h>
+#include "config_file.h"
 
 #include "huggingface/hf_family.h"
 
@@ -223,18 +221,6 @@ static const struct { const char *name; double parameters; const char *config; }
      "num_attention_heads: 64, num_hidden_layers: 80, num_local_experts: 32, vocab_size: 200064, shared_intermediate_size: 0}"},
 };
 
-static char path[] = "/tmp/dtsim-config-XXXXXX";
-
-static struct model read_config(const char *text)
-{
-    FILE *file = fopen(path, "w");
-
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-    return load_good(arena_printf(&arena, "hf_config: %s", path));
-}
-
 static void parameters(void **state)
 {
     (void)state;
@@ -298,20 +284,6 @@ static void all_types(void **state)
         for (const struct family *family = tables[i]; family->types; family++)
             if (!is_covered(family))
                 fail_msg("%s: no published number", family->types);
-}
-
-static int make_file(void **state)
-{
-    int descriptor = mkstemp(path);
-
-    (void)state;
-    return descriptor < 0 ? -1 : close(descriptor);
-}
-
-static int drop_file(void **state)
-{
-    (void)state;
-    return unlink(path);
 }
 
 int main(void)
