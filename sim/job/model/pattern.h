@@ -11,7 +11,7 @@ struct node;
 struct transformer;
 
 /* What mixes the tokens of a sample in a block. */
-enum mixer { MIXER_NONE, MIXER_ATTENTION, MIXER_LATENT, MIXER_MAMBA, MIXER_DELTA, MIXER_KIMI, MIXER_LIGHTNING, MIXER_COUNT };
+enum mixer { MIXER_NONE, MIXER_ATTENTION, MIXER_LATENT, MIXER_MAMBA, MIXER_DELTA, MIXER_KIMI, MIXER_LIGHTNING };
 /* Their letters, the key of the mapping with their widths, or NULL, and their names; the last one's letter is 0. */
 extern const struct mixer_letter { char letter; enum mixer mixer; const char *key, *what; } mixer_letters[];
 /* The halves of one block. */
