@@ -43,7 +43,7 @@ static struct node *tree(struct arena *arena, const char *name, const char *text
 
 static const struct family *family_named(const char *type)
 {
-    const struct family *const tables[] = {hf_dense, hf_experts, hf_hybrids};
+    const struct family *const tables[] = {hf_dense, hf_experts, hf_hybrids, hf_encoders};
 
     for (size_t i = 0; i < COUNT(tables); i++)
         for (const struct family *family = tables[i]; family->types; family++)
@@ -54,7 +54,7 @@ static const struct family *family_named(const char *type)
 
 static const char *supported(struct arena *arena)
 {
-    const struct family *const tables[] = {hf_dense, hf_experts, hf_hybrids};
+    const struct family *const tables[] = {hf_dense, hf_experts, hf_hybrids, hf_encoders};
     const char *list = NULL;
 
     for (size_t i = 0; i < COUNT(tables); i++)
@@ -231,7 +231,8 @@ static void check_kinds(const struct hf_reading *reading)
     static const struct { const char *keys, *expected; bool numbers; } kinds[] = {
         {"first_k_dense_replace moe_layer_freq decoder_sparse_step interleave_moe_layer_step moe_layer_start_index "
          "moe_layer_end_index moe_layer_interval sliding_window sliding_window_pattern _sliding_window_pattern "
-         "max_window_layers no_rope_layer_interval attention_chunk_size window_size expansion_ratio d_model "
+         "max_window_layers no_rope_layer_interval attention_chunk_size window_size expansion_ratio d_model local_attention "
+         "global_attn_every_n_layers pad_token_id num_labels "
          "max_seq_len max_position_embeddings num_kv_heads n_head_kv num_ln_in_parallel_attn "
          "shared_expert_intermediate_size",
          "an integer", true},
@@ -329,18 +330,22 @@ static const char *number_format(const struct hf_reading *reading)
     return NULL;
 }
 
-/* Models that do more than text keep the transformer's keys in a mapping of its own; a thinker's is inside another one. */
+/* Models that do more than text keep the transformer's keys in a mapping of its own; a thinker's is inside another one. Of the
+ * two towers of CLIP the images' is meant. */
 static void find_part(struct hf_reading *reading)
 {
     static const char *const parts[] = {"thinker_config", "text_config", "llm_config", "language_config"};
+    const char *type = text_of(node_get(reading->whole, "model_type"));
+    bool images = type && !strcmp(type, "clip");
 
     reading->file = reading->whole;
     for (size_t i = 0; i < COUNT(parts); i++) {
-        const struct node *part = node_get(reading->file, parts[i]);
+        const char *name = images ? "vision_config" : parts[i];
+        const struct node *part = node_get(reading->file, name);
 
         if (part && part->kind == NODE_MAPPING) {
             reading->file = part;
-            reading->part = parts[i];
+            reading->part = name;
         }
     }
 }

@@ -6,6 +6,13 @@
 #include "hardware/gpu.h"
 #include "kernels/skew.h"
 
+double transformer_sample(const struct transformer *shape)
+{
+    const struct vision *vision = shape->vision;
+
+    return vision ? 4.0 * vision->channels * vision->image * vision->image : 8.0 * shape->sequence;
+}
+
 double transformer_padded_vocabulary(const struct transformer *shape, int tensor)
 {
     double multiple = 128.0 * tensor;

@@ -181,7 +181,8 @@ static struct layer outer_layer(struct arena *arena, struct operators *ops, cons
     layer.checkpoint = layer.activation;
     if (first)
         return layer;
-    layer.output = cut->tokens * (head ? cut->vocabulary : cut->hidden) * cut->value;
+    layer.output = shape->head == HEAD_CLASSIFIER ? cut->batch * shape->vision->classifiers * shape->classes * cut->value :
+                                                    cut->tokens * (head ? cut->vocabulary : cut->hidden) * cut->value;
     layer.tied = head && !cut->predicts && shape->tied ? cut->vocabulary * shape->embedding_size : 0;
     return layer;
 }

@@ -248,8 +248,10 @@ struct weight_product {
 struct tensor product(struct operators *ops, const struct weight_product *product);
 /* The product after attention, with its bias; `pieces` as in struct weight_product. */
 void project(struct operators *ops, struct tensor in, bool pieces);
-/* A product outside of the halves of blocks, whose matrix is whole on every GPU. */
+/* A product outside of the halves of blocks, whose matrix is whole on every GPU; of the model's input, which needs no gradient,
+ * with a bias or without. */
 void outer_product(struct operators *ops, const char *name, enum product_id id, double rows, double out, double in);
+void input_product(struct operators *ops, const char *name, enum product_id id, double rows, double out, double in, bool biased);
 /* The adapter of several products of one input (LoRA; Hu et al. 2021, section 4.1). */
 void adapter(struct operators *ops, enum lora_target target);
 /* Appends the GEMMs alone, in the format of activations. */
@@ -306,7 +308,7 @@ void block(struct operators *ops);
 
 /* ---- the kinds of parts of a layer: a file of strategies/blocks/ each, and one line of its list.h ---- */
 
-enum part { PART_EMBEDDING, PART_ATTENTION, PART_MLP, PART_PREDICTION, PART_HEAD };
+enum part { PART_INPUT, PART_EMBEDDING, PART_ATTENTION, PART_MLP, PART_PREDICTION, PART_HEAD };
 struct part_kind {
     enum part part;
     bool (*stands)(const struct cut *cut);       /* whether it is this kind; NULL: always */
