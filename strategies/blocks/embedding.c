@@ -1,6 +1,7 @@
 /*
  *     rows of tokens, or patches of an image [+ position's row] [+ token type's row] [── norm] [── dropout] ── out
- */
+ *
+ * Where scores get biases by the distance of query and key, each stack of blocks looks them up once. */
 #include "model/operator.h"
 
 static void dropout(struct operators *ops, double elements)
@@ -23,6 +24,10 @@ static void embedding(struct operators *ops, struct tensor in)
     if (shape->positions > 0) {
         lookup(ops, "positions", cut->queries, cut->hidden, true);
         matrix(ops, PLACE_FIRST, shape->positions, cut->hidden);
+    }
+    if (shape->relative_positions > 0) {
+        lookup_biases(ops);
+        matrix(ops, PLACE_FIRST, shape->relative_positions, cut->heads);
     }
     if (shape->token_types > 0) {
         lookup(ops, "token-types", shape->token_types, cut->hidden, true);

@@ -2,7 +2,7 @@
  *     token ── row of the embedding [── product] ── out
  *
  * Each GPU of the tensor group has a share of the rows of the embedding; the group sums what they find. Token numbers are not
- * counted as memory; a product keeps its input. */
+ * counted as memory; a product keeps its input. A decoder looks its tokens up in the encoder's embedding, if that has one. */
 #include "model/operator.h"
 
 static void tokens(struct operators *ops, struct tensor in)
@@ -13,7 +13,8 @@ static void tokens(struct operators *ops, struct tensor in)
 
     (void)in;
     lookup(ops, "embedding", cut->tokens, shape->embedding_size, false);
-    matrix(ops, PLACE_FIRST, cut->vocabulary, shape->embedding_size);
+    if (!(cut->source && shares_embedding(shape)))
+        matrix(ops, PLACE_FIRST, cut->vocabulary, shape->embedding_size);
     if (cut->tensor > 1)
         sends(ops, SENT_SUM, 1, 0, cut->tokens * cut->hidden * cut->value);
     if (shape->embedding_size == shape->hidden)

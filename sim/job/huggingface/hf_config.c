@@ -26,6 +26,9 @@ static const struct { const char *types, *what; } unmodelled[] = {
     {"mamba2 plamo2", "state-space layers of another kind"},
     {"rwkv recurrent_gemma xlstm", "recurrent layers"},
     {"lfm2 lfm2_moe", "convolutions"},
+    {"umt5", "a table of relative positions in every block"},
+    {"longt5 led", "local attention of an encoder beside a decoder"},
+    {"switch_transformers nllb-moe", "experts in an encoder and a decoder"},
 };
 
 /* The table's own text as a tree. */
@@ -232,7 +235,7 @@ static void check_kinds(const struct hf_reading *reading)
         {"first_k_dense_replace moe_layer_freq decoder_sparse_step interleave_moe_layer_step moe_layer_start_index "
          "moe_layer_end_index moe_layer_interval sliding_window sliding_window_pattern _sliding_window_pattern "
          "max_window_layers no_rope_layer_interval attention_chunk_size window_size expansion_ratio d_model local_attention "
-         "global_attn_every_n_layers pad_token_id num_labels "
+         "global_attn_every_n_layers pad_token_id num_labels encoder_attention_heads decoder_attention_heads encoder_ffn_dim decoder_ffn_dim "
          "max_seq_len max_position_embeddings num_kv_heads n_head_kv num_ln_in_parallel_attn "
          "shared_expert_intermediate_size",
          "an integer", true},
@@ -262,6 +265,14 @@ static void check_refused(const struct hf_reading *reading)
         if (hf_is_on(node_get(reading->config, word)))
             error_add(reading->err, EXIT_INPUT, node_loc(reading->file, word), "hf_config: %s: is not modelled for %s; expected "
                       "false, or none", word, reading->family->types);
+}
+
+/* Another stack of blocks is modelled where the type always has one. */
+static void check_sides(const struct hf_reading *reading)
+{
+    if (hf_is_on(node_get(reading->config, "is_encoder_decoder")) && !node_get(reading->shape, "encoder"))
+        error_add(reading->err, EXIT_INPUT, node_loc(reading->file, "is_encoder_decoder"), "hf_config: is_encoder_decoder: of %s one "
+                  "stack of blocks is modelled; expected false, or none", reading->family->types);
 }
 
 static bool has_experts(const struct hf_reading *reading)
@@ -313,6 +324,7 @@ static void translate(struct hf_reading *reading)
         hf_expert_blocks(reading);
     check_missing(reading);
     check_refused(reading);
+    check_sides(reading);
 }
 
 /* What the text_config or else the whole says of the weights' number format, by its newer or its older name. */

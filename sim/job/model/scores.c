@@ -42,7 +42,7 @@ static void separate_scores(struct operators *ops, const struct cut *cut)
     bool plain = !cut->shape->ways.fused_kernels, causal = cut->shape->causal,
          multiplied = cut->shape->ways.multiplied_mask;
     bool placed = plain && cut->shape->ways.scores_in_place, fills = causal && (!plain || (placed && !multiplied));
-    double inputs = cut->tokens * (cut->query + cut->key + cut->values), half = cut->scores * cut->value;
+    double inputs = cut->tokens * head_widths(cut), half = cut->scores * cut->value;
     double values = 2 * cut->scores * (plain ? cut->value : 4);
 
     for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++) {
@@ -81,6 +81,10 @@ void plain_attention(struct operators *ops, const struct cut *cut)
     head_product(ops, cut, PRODUCT_SCORES, LAYOUT_NT, cut->sequence, cut->query_size);
     if (cut->shape->alibi)
         memory_kernel(ops, "alibi", PHASE_FORWARD, CLASS_OTHER, 2 * values);
+    if (cut->shape->relative_positions) {        /* their gradient is summed over samples, and added to other blocks' */
+        memory_kernel(ops, "score-biases", PHASE_FORWARD, CLASS_OTHER, 2 * values);
+        memory_kernel(ops, "score-biases", PHASE_BACKWARD_INPUT, CLASS_REDUCTION, values * (1 + 2 / cut->batch));
+    }
     if (!fuses)
         separate_scores(ops, cut);
     for (int phase = PHASE_FORWARD; casts && phase <= PHASE_BACKWARD_INPUT; phase++)

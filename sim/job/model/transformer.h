@@ -35,6 +35,11 @@ struct ways {
 struct vision { const struct node *node; int image, patch, channels, tokens, classifiers; bool bias; };
 extern const struct table vision_table;
 
+/* The encoder of a model with two sides: its blocks are like the decoder's without cross attention, and not causal. With `mels` its
+ * sample is a spectrogram of so many rows, and two convolutions are its first layer; else it is a text. */
+struct encoder { const struct node *node; int layers, sequence, mels; };
+extern const struct table encoder_table;
+
 /* The shape of a transformer. Presets and Hugging Face configurations are read into it. */
 struct transformer {
     const struct node *node;
@@ -47,6 +52,8 @@ struct transformer {
     int vocabulary;
     int positions;               /* learned position embeddings; 0: none (rotary) */
     int token_types;             /* BERT's segment embeddings; 0: none */
+    struct encoder *encoder;     /* whose output all blocks read too, by cross attention; NULL: the model has one side */
+    int relative_positions;      /* rows of a table of biases by the distance of query and key, a value a head (T5); 0: none */
     struct vision *vision;       /* a sample is an image, not a text; NULL: it is a text */
     int embedding_size;          /* width of the embedding's rows; if it is not `hidden`, a product brings them to it, and
                                     another one back; default: hidden */
@@ -57,6 +64,7 @@ struct transformer {
     bool parallel;               /* the MLP reads what the attention reads: a block has one norm before both */
     int mlp;                     /* enum mlp: gelu, squared-relu, xielu (two products) | swiglu (three) */
     bool qkv_bias, bias;         /* biases of queries, keys and values; of the other products in a block */
+    bool key_bias, keys_biased;  /* as the key says, and where it is left out as qkv_bias: keys have a bias */
     bool projection_bias;        /* of the attention's output; default: bias */
     bool head_bias;              /* of a language model's output layer */
     bool transform_bias;         /* of BERT's transform before it */
@@ -105,8 +113,12 @@ struct transformer {
 };
 /* Fills the defaults that depend on other keys, and checks that the values fit together. */
 int transformer_finish(struct transformer *shape, struct error *err);
-/* B of a sample as the data loader gives it: tokens as 64-bit integers, or an image's values in fp32. */
+/* B of a sample as the data loader gives it: tokens as 64-bit integers, or an image's or a spectrogram's values in fp32. */
 double transformer_sample(const struct transformer *shape);
+/* Whether a decoder's tokens have the rows of its encoder's embedding. */
+bool shares_embedding(const struct transformer *shape);
+/* The encoder as a shape of its own, in the arena. */
+const struct transformer *transformer_encoder(struct arena *arena, const struct transformer *shape);
 /* Rows of the embedding: the vocabulary as it was written or, if it does not divide by `tensor`, the padded one. */
 double transformer_vocabulary(const struct transformer *shape, int tensor);
 /* The vocabulary rounded up to a multiple of 128 x tensor, as Megatron-LM pads any vocabulary

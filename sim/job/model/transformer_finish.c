@@ -55,6 +55,8 @@ static void check_values(const struct transformer *shape, struct error *err)
          "transformer: mtp: goes with 'head: language-model', whose output layer predicts tokens", {0}},
         {shape->alibi && shape->positions > 0, loc_of(shape, "alibi"),
          "transformer: alibi: goes with 'positions: 0', found %d learned positions", {shape->positions}},
+        {shape->key_bias && !shape->qkv_bias, loc_of(shape, "key_bias"),
+         "transformer: key_bias: goes with 'qkv_bias: true'; expected false, or none", {0}},
         {shape->qk_norm && shape->kv_rank, loc_of(shape, "qk_norm"),
          "transformer: qk_norm: does not go with latent attention, whose latent vectors have norms; leave it out", {0}},
         {shape->q_rank && shape->attention_gate, loc_of(shape, "attention_gate"),
@@ -113,6 +115,45 @@ static void finish_vision(struct transformer *shape, struct error *err)
     shape->tied = shape->causal = false;
 }
 
+/* What the two sides of an encoder-decoder cannot be. */
+static void check_encoder(const struct transformer *shape, struct error *err)
+{
+    bool fused = shape->ways.flash_attention && !field_supplied(&transformer_table, shape, "flash_attention");
+#define TWO_SIDES(key) loc_of(shape, key), "transformer: " key ": does not go with an encoder; leave it out", {0}
+    const struct clash clashes[] = {
+        {!shape->causal, loc_of(shape, "causal"), "transformer: causal: the blocks beside 'encoder' are a decoder's; expected true", {0}},
+        {shape->head != HEAD_LANGUAGE_MODEL && shape->head != HEAD_NONE, TWO_SIDES("head")},
+        {shape->pattern, TWO_SIDES("pattern")},
+        {shape->experts, TWO_SIDES("experts")},
+        {shape->kv_rank, TWO_SIDES("kv_rank")},
+        {shape->q_rank, TWO_SIDES("q_rank")},
+        {shape->mtp, TWO_SIDES("mtp")},
+        {shape->window, TWO_SIDES("window")},
+        {shape->parallel, TWO_SIDES("parallel")},
+        {shape->post_norms, TWO_SIDES("post_norms")},
+        {shape->attention_gate, TWO_SIDES("attention_gate")},
+        {shape->token_types, TWO_SIDES("token_types")},
+        {shape->embedding_size != shape->hidden, TWO_SIDES("embedding_size")},
+        {shape->vision, TWO_SIDES("vision")},
+        {shape->kv_heads != shape->heads, loc_of(shape, "kv_heads"),
+         "transformer: kv_heads: cross attention has as many heads of keys and values as of queries; expected %d", {shape->heads}},
+    };
+#undef TWO_SIDES
+    const struct clash biases[] = {
+        {shape->positions > 0, loc_of(shape, "relative_positions"),
+         "transformer: relative_positions: goes with 'positions: 0', found %d learned positions", {shape->positions}},
+        {shape->alibi, loc_of(shape, "alibi"), "transformer: alibi: does not go with relative_positions; leave it out", {0}},
+        {shape->kv_rank, loc_of(shape, "kv_rank"), "transformer: kv_rank: does not go with relative_positions; leave it out", {0}},
+        {fused, loc_of(shape, "flash_attention"),
+         "transformer: flash_attention: fused attention has no table of biases (relative_positions); expected false", {0}},
+    };
+
+    if (shape->encoder)
+        clashes_add(err, clashes, COUNT(clashes));
+    if (shape->relative_positions)
+        clashes_add(err, biases, COUNT(biases));
+}
+
 static void finish_experts(struct transformer *shape, struct error *err)
 {
     check_companions(shape, err);
@@ -155,6 +196,7 @@ int transformer_finish(struct transformer *shape, struct error *err)
         shape->norm_bias = shape->norm == NORM_LAYERNORM;
     if (!given(shape, "projection_bias"))
         shape->projection_bias = shape->bias;
+    shape->keys_biased = given(shape, "key_bias") ? shape->key_bias : shape->qkv_bias;
     if (!given(shape, "transform_bias"))
         shape->transform_bias = shape->head == HEAD_MASKED_LANGUAGE_MODEL;
     if (!given(shape, "ffn"))
@@ -178,6 +220,7 @@ int transformer_finish(struct transformer *shape, struct error *err)
     if (!given(shape, "head_size"))
         shape->head_size = shape->hidden / shape->heads;
     check_values(shape, err);
+    check_encoder(shape, err);
     finish_experts(shape, err);
     return err->count + err->dropped > before ? -1 : 0;
 }

@@ -43,6 +43,16 @@ static const struct field vision_fields[] = {
 const struct table vision_table = {
     TABLE("vision", "what an image is cut into; its patches and the learned tokens are the sequence", vision, vision_fields)};
 
+static const struct field encoder_fields[] = {
+    {KEY(encoder, layers), .kind = FIELD_INT, .required = true, .min = 1, .max = MAX_LAYERS, .brief = "number of its blocks"},
+    {KEY(encoder, sequence), .kind = FIELD_INT, .required = true, .min = 1, .max = MAX_SEQUENCE, .brief = "its tokens per sample"},
+    {KEY(encoder, mels), .kind = FIELD_INT, .min = 0, .max = MAX_WIDTH, .fallback = "0",
+     .brief = "rows of the spectrogram that it hears, twice as many columns as tokens, by two convolutions (Whisper: 80 or 128); 0: it "
+              "reads a text"},
+};
+const struct table encoder_table = {
+    TABLE("encoder", "the other side of an encoder-decoder; all other widths are the decoder's", encoder, encoder_fields)};
+
 #define WAY(member) .key = #member, AT(transformer, ways.member)
 static const struct field transformer_fields[] = {
     {KEY(transformer, layers), .also = "num_layers num_hidden_layers n_layer",
@@ -74,6 +84,12 @@ static const struct field transformer_fields[] = {
      .max = MAX_SEQUENCE},
     {KEY(transformer, token_types), .kind = FIELD_INT, .brief = "number of learned segment embeddings (BERT)",
      .fallback = "0", .min = 0, .max = MAX_WIDTH},
+    {KEY(transformer, encoder), .kind = FIELD_OPTIONAL, .table = &encoder_table,
+     .brief = "the blocks are a decoder's (T5, Whisper), which also attend to the output of these blocks; the encoder's come first, where "
+              "layers are counted or divided; tokens/s are the decoder's"},
+    {KEY(transformer, relative_positions), .kind = FIELD_INT, .min = 0, .max = MAX_WIDTH,
+     .brief = "rows of a table of biases that scores get by the distance of query and key, one table a side (T5: 32); goes with positions: "
+              "0 and attention that is not fused; left out or 0: none"},
     {KEY(transformer, vision), .kind = FIELD_OPTIONAL, .table = &vision_table,
      .brief = "a sample is an image (ViT, DeiT, CLIP): the patches into which it is cut take the place of sequence and vocabulary"},
     {KEY(transformer, embedding_size), .kind = FIELD_INT, .min = 1, .max = MAX_WIDTH / 4,
@@ -98,6 +114,7 @@ static const struct field transformer_fields[] = {
      .brief = "SwiGLU's inputs are clamped to this number (GPT OSS: 7); 0: they are not"},
     {KEY(transformer, qkv_bias), .kind = FIELD_BOOL, .brief = "queries, keys and values have biases",
      .fallback = "true"},
+    {KEY(transformer, key_bias), .kind = FIELD_BOOL, .brief = "keys have a bias (Whisper: false); left out: as qkv_bias"},
     {KEY(transformer, bias), .kind = FIELD_BOOL, .brief = "the projection and the MLP have biases", .fallback = "true"},
     {KEY(transformer, projection_bias), .kind = FIELD_BOOL,
      .brief = "the projection after the attention has a bias; left out: as bias"},

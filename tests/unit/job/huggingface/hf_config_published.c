@@ -239,6 +239,15 @@ static const struct { const char *name; double parameters; const char *config; }
     /* all of it has 427,616,513, both projections and the temperature included */
     {"openai/clip-vit-large-patch14 (text)", 427616513 - 303179776 - 1024 * 768 - 768 * 768 - 1, "{model_type: clip_text_model, "
      "hidden_size: 768, intermediate_size: 3072, num_attention_heads: 12}"},
+    {"google-t5/t5-base", 222903552, "{model_type: t5, d_model: 768, d_ff: 3072, num_layers: 12, num_heads: 12, is_encoder_decoder: true}"},
+    {"google-t5/t5-large", 737668096, "{model_type: t5, d_model: 1024, d_ff: 4096, num_layers: 24, num_heads: 16}"},
+    {"google-t5/t5-11b", 11307321344, "{model_type: t5, d_model: 1024, d_kv: 128, d_ff: 65536, num_layers: 24, num_heads: 128}"},
+    {"google/t5-v1_1-xxl", 11135332352, "{model_type: t5, d_model: 4096, d_ff: 10240, num_layers: 24, num_decoder_layers: 24, num_heads: "
+     "64, feed_forward_proj: gated-gelu, tie_word_embeddings: false}"},
+    {"google/mt5-small", 300176768, "{model_type: mt5}"},
+    {"openai/whisper-large-v2", 1543304960, "{model_type: whisper, d_model: 1280, encoder_layers: 32, decoder_layers: 32, "
+     "encoder_attention_heads: 20, decoder_attention_heads: 20, encoder_ffn_dim: 5120, decoder_ffn_dim: 5120}"},
+    {"openai/whisper-tiny", 37760640, "{model_type: whisper}"},
 };
 
 static void parameters(void **state)
