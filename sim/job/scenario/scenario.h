@@ -106,6 +106,9 @@ int scenario_condition(struct arena *arena, const struct node *text, struct cond
 const char *scenario_written(const struct condition_name *name, struct arena *arena);
 bool scenario_supplies(const struct condition_name *name);
 
+/* conf_load of a file that should be a scenario, or one of dtsim's own files about scenarios: files of other programs are
+ * refused, with the command that imports them. */
+int scenario_tree(struct arena *arena, const char *path, struct node **root, struct error *err);
 /* Reads and checks the file, changed by `sets` ("PATH=VALUE", nsets of them), which its name then tells. Degrees that
  * do not divide, more stages than layers and values of several keys that do not go together (error_clash) are
  * EXIT_INFEASIBLE. Reading and what follows are held to the budget of `progress` (or NULL), whose end is EXIT_STOPPED. Release
