@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/base.h"
 #include "config/conf.h"
 #include "files/data.h"
 
