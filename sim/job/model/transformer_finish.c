@@ -53,6 +53,8 @@ static void check_values(const struct transformer *shape, struct error *err)
          "transformer: sequence: %d is longer than the %d learned positions", {shape->sequence, shape->positions}},
         {shape->mtp > 0 && shape->head != HEAD_LANGUAGE_MODEL, loc_of(shape, "mtp"),
          "transformer: mtp: goes with 'head: language-model', whose output layer predicts tokens", {0}},
+        {shape->mtp_repeats && !shape->mtp, loc_of(shape, "mtp_repeats"),
+         "transformer: mtp_repeats: goes with 'mtp', and there is none", {0}},
         {shape->alibi && shape->positions > 0, loc_of(shape, "alibi"),
          "transformer: alibi: goes with 'positions: 0', found %d learned positions", {shape->positions}},
         {shape->key_bias && !shape->qkv_bias, loc_of(shape, "key_bias"),
