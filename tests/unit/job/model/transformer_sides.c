@@ -129,6 +129,31 @@ static void kept(void **state)
     }
 }
 
+/* Under autocast, with kernels apart: a decoder's block casts the output of a norm more, the encoder's output for each layer that
+ * reads it, and the gradient of a residual more. */
+static void casts(void **state)
+{
+    (void)state;
+    for (int one = 0; one < 2; one++) {
+        struct shard shard = {.micro = 2, .tensor = 1, .dtype = DTYPE_BF16};
+        struct model model = load_good(arena_printf(&arena, "{transformer: {layers: 2, hidden: 64, heads: 4, sequence: 32, vocabulary: 128, "
+                                                    "encoder: {layers: 2, sequence: 96}, dropout: 0, flash_attention: true, autocast: true, "
+                                                    "fused_kernels: false, fused_qkv: %s}}", TRUE_WORD(one)));
+        double bytes[5] = {0}, each = 2.0 * 64 * (2 + 4);
+        const struct layer *layers;
+        size_t count;
+
+        layers = layers_of(&model, &shard, &count);
+        for (size_t l = 1; l < 5; l++)
+            for (size_t k = 0; k < layers[l].nkernels; k++)
+                if (!strcmp(layers[l].kernels[k].name, "autocast"))
+                    bytes[l] += layers[l].kernels[k].launches * layers[l].kernels[k].bytes;
+        /* q's input each way, k's and v's each way, a residual's gradient */
+        assert_close(bytes[4], bytes[1] / 3 + each * (2 * 32 + 2 * (one ? 1 : 2) * 96 + 32));
+        forget(NULL);
+    }
+}
+
 static const struct { const char *config, *shape; } twins[] = {
     {"{model_type: t5, d_model: 128, d_ff: 256, num_layers: 2, num_decoder_layers: 3, num_heads: 4, d_kv: 64, vocab_size: 1000, "
      "is_encoder_decoder: true}",
@@ -207,7 +232,7 @@ static void wrong(void **state)
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_teardown(name, forget)
-    const struct CMUnitTest tests[] = {TEST(shapes), TEST(kept), TEST(configs), TEST(wrong)};
+    const struct CMUnitTest tests[] = {TEST(shapes), TEST(kept), TEST(casts), TEST(configs), TEST(wrong)};
 
     return cmocka_run_group_tests(tests, make_file, drop_file);
 }
