@@ -14,9 +14,8 @@
 #include "train/course.h"
 #include "train/course_steps.h"
 
-/* Wall time over the time of the steps from which on a training does not progress; failures that all trials may have
- * together, a million of which take less than a second. */
-enum { HOPELESS = 100, MOST_FAILURES = 2000000000 };
+/* Failures that all trials may have together, a million of which take less than a second. */
+enum { MOST_FAILURES = 2000000000 };
 
 static const struct stretch *main_stretch(const struct steps *steps)
 {
@@ -73,7 +72,7 @@ static int check_spares(const struct training *training, struct error *err)
                        "train: spares: %d spare nodes are more than the %d that train", spares->nodes, nodes);
 }
 
-/* A training is refused if its mean wall time is HOPELESS times the time of its steps. */
+/* A training is refused if its mean wall time is TRIAL_HOPELESS times the time of its steps. */
 static int check_progress(const struct training *training, struct error *err)
 {
     const struct failures *failures = &training->failures;
@@ -84,13 +83,13 @@ static int check_progress(const struct training *training, struct error *err)
 
     if (training->failures.trace)
         return 0;
-    if (wall < HOPELESS * training->course.useful &&
+    if (wall < TRIAL_HOPELESS * training->course.useful &&
         wall / training->mtbf * (double)training->options.trials > MOST_FAILURES)
         return error_clash(err, training->scenario->train->failures->node->loc,
                            "train: %zu trials have about %.3g failures each; "
                            "expected at most %d in all: try fewer --trials",
                            training->options.trials, wall / training->mtbf, MOST_FAILURES);
-    if (wall < HOPELESS * training->course.useful)
+    if (wall < TRIAL_HOPELESS * training->course.useful)
         return 0;
     return error_clash(
         err, training->scenario->train->failures->node->loc,
@@ -98,7 +97,7 @@ static int check_progress(const struct training *training, struct error *err)
         "recovery takes %s; the wall time would be more than %d times the time of the steps",
         unit_format_short(UNIT_TIME, training->mtbf, mtbf, sizeof mtbf),
         unit_format_short(UNIT_TIME, fmin(interval, training->course.useful), every, sizeof every),
-        unit_format_short(UNIT_TIME, training->recovery, recovery, sizeof recovery), HOPELESS);
+        unit_format_short(UNIT_TIME, training->recovery, recovery, sizeof recovery), TRIAL_HOPELESS);
 }
 
 static int ascending(const void *a, const void *b)
@@ -127,14 +126,6 @@ static struct estimate estimate_of(double *values, size_t count)
         sum += values[i];
     return (struct estimate){sum / (double)count, quantile(values, count, 0.1), quantile(values, count, 0.5),
                              quantile(values, count, 0.9)};
-}
-
-double training_paid(const struct training *training, const struct trial *trial)
-{
-    const struct spares_spec *spares = training->spares;
-    double spare = spares ? (double)spares->nodes * cluster_node_gpus(&training->scenario->cluster, 0) : 0;
-
-    return trial->gpu_seconds + spare * trial->wall;
 }
 
 /* Dollars. */
@@ -248,19 +239,6 @@ static void summarize(struct training *training, size_t count)
     }
     training->mfu = flop_share / training->mfu;
     training->mfu_all_in = flop_share / (training->gpu_hours.mean * SECONDS_AN_HOUR);
-}
-
-struct trial_rules training_rules(const struct training *training)
-{
-    const struct training_spec *spec = training->scenario->train;
-    bool memory = spec->checkpoint && spec->checkpoint->mode == CHECKPOINT_MEMORY;
-
-    return (struct trial_rules){
-        .copies = memory ? spec->checkpoint->copies : 0, .stored = memory ? spec->checkpoint->stored : 0,
-        .course = &training->course, .failures = &training->failures, .seed = training->options.seed,
-        .spares = training->spares, .elastic = spec->elastic,
-        .init = spec->restart ? spec->restart->init : 0, .most = HOPELESS * 10 * training->course.end,
-    };
 }
 
 /* Steps, checkpoints and failures, before any trial. */

@@ -1,11 +1,33 @@
-/* Plays the trials of a training, in several processes where that is worth it. */
+/* The trials of a training: their rules, what one costs, and their play, in several processes where that is worth it. */
 #include "train/training.h"
 
 #include <string.h>
 
 #include "base/base.h"
 #include "base/progress.h"
+#include "hardware/cluster.h"
 #include "process/pool.h"
+
+struct trial_rules training_rules(const struct training *training)
+{
+    const struct training_spec *spec = training->scenario->train;
+    bool memory = spec->checkpoint && spec->checkpoint->mode == CHECKPOINT_MEMORY;
+
+    return (struct trial_rules){
+        .copies = memory ? spec->checkpoint->copies : 0, .stored = memory ? spec->checkpoint->stored : 0,
+        .course = &training->course, .failures = &training->failures, .seed = training->options.seed,
+        .spares = training->spares, .elastic = spec->elastic,
+        .init = spec->restart ? spec->restart->init : 0, .most = TRIAL_HOPELESS * 10 * training->course.end,
+    };
+}
+
+double training_paid(const struct training *training, const struct trial *trial)
+{
+    const struct spares_spec *spares = training->spares;
+    double spare = spares ? (double)spares->nodes * cluster_node_gpus(&training->scenario->cluster, 0) : 0;
+
+    return trial->gpu_seconds + spare * trial->wall;
+}
 
 enum { PIECE = 50 };             /* trials that a process does at once */
 
