@@ -276,11 +276,14 @@ def test_adapters():
                                            ("{_target_: x.LoRA, dim: 16, target_modules: [linear_qkv]}", 16, "qkv"),
                                            ("{_target_: nemo.collections.llm.peft.lora.LoRA}", 32, ALL),
                                            ("{_target_: x.LoRA, target_modules: [linear_fc1, linear_proj]}", 32, "mlp-up, projection"),
+                                           ("{dim: 8, target_modules: [linear_q_down_proj, linear_kv_up_proj]}", 8, "qkv"),
+                                           ("{dim: 8, share_expert_adapters: false}", 8, ALL),
                                            ("{_target_: x.DoRA, dim: 8}", None, None), ("{_target_: x.LoRA, dim: 0}", None, None),
                                            ("{_target_: x.LoRA, target_modules: ['*.layers.0.*']}", None, None)):
                 rc, scenario, said = run(kind, "%s%s: %s\n" % (text, key, said_so), *options)
                 expect((rc == 0 and lora_of(scenario) == (rank, targets.split(", "))) if rank else (rc == 4 and "peft" in said),
                        "%s %s: %s" % (kind, key, said_so), scenario + said)
+                expect(("shared_adapters: false" in scenario) == ("share_expert" in said_so), "%s: %s" % (kind, said_so), scenario)
         rc, scenario, said = run(kind, text + "peft: null\n", *options)
         expect(rc == 0 and "lora" not in scenario, kind + " peft: null", scenario + said)
 

@@ -274,10 +274,8 @@ static void leave_out(const struct transformer *shape, struct shard *shard)
 {
     bool unlike = shape->experts || shape->kv_rank;
 
-    if (unlike) {
-        shard->lora = NULL;
+    if (unlike)
         shard->formula = ACTIVATIONS_KORTHIKANTI;
-    }
     if (shard->lora && shard->fp8)
         ((struct lora *)(uintptr_t)shard->lora)->weights = LORA_WEIGHTS_FULL;
     if (shard->recompute == RECOMPUTE_OPERATORS &&

@@ -228,6 +228,7 @@ struct layer {
                                   * other experts */
     double frozen;               /* elements on this GPU that are not trained (LoRA); those in fewer bits count by their
                                   * bytes, and `packed` is how many fewer these are */
+    double divided_frozen;       /* the part of `frozen` that belongs to experts */
     double packed;
     double tied;                 /* elements shared with LAYER_FIRST (in LAYER_LAST of a tied model): if the two are on
                                   * different pipeline stages, each has a copy, and their gradients are all-reduced */

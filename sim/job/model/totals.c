@@ -105,12 +105,14 @@ static const double packed_bytes = 4 / 8. + 1 / 64. + 4 / (64. * 256);
 static void add_tensor(struct layer *layer, const struct cut *cut, const struct weights *weights, double *sizes,
                        double *rows, struct linear *linears, struct matrix *matrices)
 {
-    bool packs = weights->linear.out > 0 && weights->linear.place == LINEAR_BLOCK && weights_packed(cut);
+    bool packs = weights->linear.out > 0 && weights->linear.place != LINEAR_OUTPUT && weights_packed(cut);
     double kept = packs ? packed_bytes / cut->value : 1;
+    bool experts = weights->place == PLACE_EXPERTS || weights->place == PLACE_EXPERT_ADAPTERS;
 
-    if (cut->lora && weights->place != PLACE_ADAPTERS) {
+    if (cut->lora && weights->place < PLACE_ADAPTERS) {
         layer->packed += weights->elements * (1 - kept);
         layer->frozen += weights->elements * kept;
+        layer->divided_frozen += experts ? weights->elements * kept : 0;
         return;
     }
     if (weights->linear.out > 0)
@@ -118,11 +120,11 @@ static void add_tensor(struct layer *layer, const struct cut *cut, const struct 
     if (weights->elements == 0)
         return;
     layer->parameters += weights->elements;
-    layer->divided_parameters += weights->place == PLACE_EXPERTS ? weights->elements : 0;
+    layer->divided_parameters += experts ? weights->elements : 0;
     sizes[layer->ntensors] = weights->elements;
     matrices[layer->ntensors] = weights->matrix;
     rows[layer->ntensors++] = weights->rows;
-    layer->ndivided += weights->place == PLACE_EXPERTS;
+    layer->ndivided += experts;
 }
 
 static void add_parameters(struct arena *arena, const struct operators *ops, struct layer *layer)
