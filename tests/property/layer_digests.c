@@ -114,7 +114,7 @@ static struct lora *random_lora(void)
     struct lora *lora = ARENA_ARRAY(&arena, struct lora, 1);
     int *targets = ARENA_ARRAY(&arena, int, LORA_TARGET_COUNT);
 
-    *lora = (struct lora){.rank = 8 << draw("rank", 3), .weights = draw("nf4", 2)};
+    *lora = (struct lora){.rank = 8 << draw("rank", 3), .weights = draw("nf4", 3)};
     for (int target = 0; target < LORA_TARGET_COUNT; target++)
         if (chance("targets", 2))
             targets[lora->targets.count++] = target;

@@ -31,7 +31,9 @@ static const struct field lora_fields[] = {
     {KEY(lora, weights), .kind = FIELD_CHOICE, .choices = weights_names, .fallback = "full",
      .choice_briefs = NAMES("the model's number format",
                             "four bits with quantized scales (QLoRA), converted before each "
-                            "GEMM (bitsandbytes)"),
+                            "GEMM (bitsandbytes)",
+                            "GPTQ's four bits, converted in each forward by PyTorch's operators and kept converted for the "
+                            "backward (AutoGPTQ without ExLlama's kernels, which have no backward)"),
      .brief = "how blocks keep the weights of their GEMMs, which are frozen"},
 };
 const struct table lora_table = {
@@ -49,7 +51,7 @@ bool lora_trains(const struct cut *cut, enum lora_target target)
 
 bool weights_packed(const struct cut *cut)
 {
-    return cut->lora && cut->lora->weights == LORA_WEIGHTS_NF4;
+    return cut->lora && cut->lora->weights != LORA_WEIGHTS_FULL;
 }
 
 /* ---- kernels ---- */
@@ -114,22 +116,50 @@ static void random_projections(struct operators *ops, double rows, double out, d
     product_kernel(ops, product);
 }
 
+/* GPTQ's weights in the format of the product, by PyTorch's operators (AutoGPTQ at 9f7d3707, nn_modules/qlinear/
+ * qlinear_cuda_old.py, forward, which trains; groups of 128): each word of eight is copied to eight words and shifted, these
+ * become bytes and are masked, the group's zero is subtracted, and the group's scale multiplied, which widens; of zeros four such
+ * operators. torch.matmul keeps the result for the gradient of its input. */
+static void unpack_integers(struct operators *ops, double weight, int experts)
+{
+    enum { GROUP = 128 };
+    const double v = ops->cut->value, weights = experts * weight, word = 4, zeros = weights / GROUP;
+
+    operator_begin(ops, "unpack", 0)->peak.forward = weight * (word + 1);
+    plain_kernels(ops, "unpack-zeros", PHASE_FORWARD, CLASS_OTHER, 4 * experts, zeros * ((word / 8 + word) + (word + 1) + 2 * (1 + 1)));
+    unvectorized_kernels(ops, "unpack-shift", PHASE_FORWARD, CLASS_OTHER, experts, weights, weights * (word / 8 + word));
+    unvectorized_kernels(ops, "unpack-bytes", PHASE_FORWARD, CLASS_COPY, experts, weights, weights * (word + 1));
+    plain_kernels(ops, "unpack-mask", PHASE_FORWARD, CLASS_OTHER, experts, weights * (1 + 1));
+    unvectorized_kernels(ops, "unpack-zero", PHASE_FORWARD, CLASS_OTHER, experts, weights, weights * (1 + 1) + zeros);
+    unvectorized_kernels(ops, "unpack-scale", PHASE_FORWARD, CLASS_OTHER, experts, weights, weights * (1 + v) + zeros * v);
+    keep(ops, (struct kept_value){.name = "unpacked weights", .order = KEPT_ADAPTERS, .kind = KEPT_AS_IT_IS, .half = HALF_ATTENTION,
+                                  .rows = weights, .as = {1, v, 1}});
+}
+
 /* What turns frozen weights of four bits into the format of the product, each time: the scales (one of 8 bits for 64
  * values) are converted to fp32 and moved by their mean, then each value is looked up and scaled (bitsandbytes,
  * functional.py: dequantize_4bit; autograd/_functions.py: MatMul4Bit, forward and backward). Each expert's are a matrix of
- * their own, converted when its turn comes. */
+ * their own, converted when its turn comes.
+ * The look-up takes twice as long as a copy of as many bytes, at least: a kernel that looks values up in shared memory is 2.0 to
+ * 2.2 times as fast as bitsandbytes' on A100 (Qi et al. 2026, arXiv 2604.02556), and one by shuffles within warps 1.36 to 2.07
+ * times on A100 and H100 (bitsandbytes pull request 1747, September 2025); neither can be faster than a copy. */
 static void unpack_kernels(struct operators *ops, double weight, int experts)
 {
     const struct cut *cut = ops->cut;
-    const double weights = experts * weight, scales = weights / 64;
+    const double weights = experts * weight, scales = weights / 64, as_copy = 2;
 
     if (!weights_packed(cut))
         return;
+    if (cut->lora->weights == LORA_WEIGHTS_INT4) {
+        unpack_integers(ops, weight, experts);
+        return;
+    }
     ops->unpacked = fmax(ops->unpacked, weight * cut->value);
     operator_begin(ops, "unpack", 0);
     for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++) {
         plain_kernels(ops, "unpack-scales", (enum phase)phase, CLASS_OTHER, 2 * experts, scales * ((1 + 4) + (4 + 4)));
-        plain_kernels(ops, "unpack", (enum phase)phase, CLASS_COPY, experts, weights * (4 / 8. + cut->value) + scales * 4);
+        plain_kernels(ops, "unpack", (enum phase)phase, CLASS_COPY, experts,
+                      as_copy * (weights * (4 / 8. + cut->value) + scales * 4));
     }
 }
 

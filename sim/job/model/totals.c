@@ -97,16 +97,19 @@ static double kept_results(const struct operators *ops, bool needed)
 
 /* ---- parameters ---- */
 
-/* Dettmers et al. 2023, section 3, "Double Quantization": 4 bits a value, 8 for the scale of 64 values, 32 for that of
- * 256 of these scales. */
-static const double packed_bytes = 4 / 8. + 1 / 64. + 4 / (64. * 256);
+/* B of a value. Dettmers et al. 2023, section 3, "Double Quantization": 4 bits a value, 8 for the scale of 64 values, 32 for that
+ * of 256 of these scales. GPTQ: of each 128 values a scale in half precision and a zero of 4 bits. */
+static double packed_bytes(const struct cut *cut)
+{
+    return cut->lora->weights == LORA_WEIGHTS_NF4 ? 4 / 8. + 1 / 64. + 4 / (64. * 256) : 4 / 8. + (2 + 4 / 8.) / 128;
+}
 
 /* LoRA freezes all but its adapters; blocks may keep their frozen weights in four bits. */
 static void add_tensor(struct layer *layer, const struct cut *cut, const struct weights *weights, double *sizes,
                        double *rows, struct linear *linears, struct matrix *matrices)
 {
     bool packs = weights->linear.out > 0 && weights->linear.place != LINEAR_OUTPUT && weights_packed(cut);
-    double kept = packs ? packed_bytes / cut->value : 1;
+    double kept = packs ? packed_bytes(cut) / cut->value : 1;
     bool experts = weights->place == PLACE_EXPERTS || weights->place == PLACE_EXPERT_ADAPTERS;
 
     if (cut->lora && weights->place < PLACE_ADAPTERS) {
