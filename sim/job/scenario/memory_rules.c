@@ -153,9 +153,9 @@ static const struct rule memory_list[] = {
      "optimizer: does not go with a parameter server, which updates for all replicas; expected data_parallel ddp or synchronous",
      NULL},
     {"memory.offload", RULE_VALUES,
-     "strategy.context * strategy.expert > 1 && (moves_activations || contains(memory.offload, 'weights'))",
-     "activations, tensors and weights do not go with context or expert degrees, whose GPUs meet in every layer and would wait "
-     "for one another's copies; expected both 1, or the optimizer alone", NULL},
+     "strategy.expert > 1 && (moves_activations || contains(memory.offload, 'weights'))",
+     "activations, tensors and weights do not go with expert degrees, whose GPUs meet in every layer and would wait for one "
+     "another's copies; expected 1, or the optimizer alone", NULL},
     {"memory.offload", RULE_VALUES, "(contains(memory.offload, 'optimizer') || contains(memory.offload, 'weights')) && "
      "(strategy.local_steps > 1 || strategy.compression != 'none')",
      "weights and optimizer states go to the host after plain sums of gradients; expected no compression, and local_steps: 1",
