@@ -138,7 +138,7 @@ struct likeness likeness_of(const struct scenario *scenario, const struct metric
     snprintf(likeness.format, sizeof likeness.format, "%s",
              timed ? "given" : dtype_names[precision_products(&scenario->memory.precision)]);
     snprintf(likeness.adapters, sizeof likeness.adapters, "%s",
-             !lora ? "" : lora->weights == LORA_WEIGHTS_NF4 ? "nf4" : "lora");
+             !lora ? "" : lora->weights != LORA_WEIGHTS_FULL ? "nf4" : "lora");
     snprintf(likeness.states, sizeof likeness.states, "%s", optimizer_names[scenario->memory.precision.optimizer]);
     snprintf(likeness.optimizer, sizeof likeness.optimizer, "%s",
              scenario->memory.precision.optimizer == OPTIMIZER_MUON ? "muon" : "");

@@ -245,6 +245,7 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
     slice->parameters = layer->parameters;
     slice->trained = layer_trained(scenario, layer);
     slice->frozen = layer->frozen;
+    slice->frozen_apart = stage_divides_parameters(scenario) ? layer->divided_frozen : 0;
     slice->activation = layer->activation;
     slice->input = layer_is_block(layer) ? layer->checkpoint : 0;
     slice->workspace = layer->workspace;
@@ -257,7 +258,7 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
     stage->parameters += layer->parameters;
     for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++)
         stage->trained.of[class] += slice->trained.of[class];
-    stage->frozen += layer->frozen, stage->packed += layer->packed;
+    stage->frozen += layer->frozen, stage->packed += layer->packed, stage->frozen_apart += slice->frozen_apart;
     stage_peaks_add(peaks, stage, scenario, layer);
     stage->boundary = layer->boundary / (boundary_divided(spec) ? spec->tensor : 1);
 }

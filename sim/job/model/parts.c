@@ -32,7 +32,6 @@ void block(struct operators *ops)
     struct tensor in = {0};
 
     ops->base = cut->own_tokens * cut->hidden * cut->value; /* the gradient along the residual */
-    ops->unpacked = unpacked_weight(cut);
     ops->half = HALF_ATTENTION;
     if (cut->mixer != MIXER_NONE) {
         in = norm(ops, "attention-norm", KEPT_ATTENTION_INPUT);
