@@ -63,7 +63,7 @@ struct gemm {
     enum product_id id;
     enum dtype dtype;
     double experts, rows, out, in, kept_rows;
-    bool trained, narrow;
+    bool trained, narrow, data;      /* data: nobody needs the gradient of X */
 };
 
 static void gemms(struct operators *ops, const struct gemm *gemm)
@@ -84,7 +84,8 @@ static void gemms(struct operators *ops, const struct gemm *gemm)
     weight.phase = PHASE_BACKWARD_WEIGHT, weight.layout = transposed ? LAYOUT_NT : LAYOUT_TN;
     weight.m = gemm->out, weight.n = gemm->in, weight.k = gemm->kept_rows;
     product_kernel(ops, forward);
-    product_kernel(ops, input);
+    if (!gemm->data)
+        product_kernel(ops, input);
     if (gemm->trained)
         product_kernel(ops, weight);
 }
@@ -92,7 +93,7 @@ static void gemms(struct operators *ops, const struct gemm *gemm)
 void plain_product(struct operators *ops, enum product_id id, double rows, double out, double in)
 {
     gemms(ops,
-          &(struct gemm){id, ops->cut->dtype, 0, rows, out, in, rows, !ops->cut->lora, false});
+          &(struct gemm){id, ops->cut->dtype, 0, rows, out, in, rows, !ops->cut->lora, false, false});
 }
 
 /* What a linear layer computes in addition where it keeps the projection of its input instead of the input: the random
@@ -239,7 +240,7 @@ static void adapter(struct operators *ops, const struct weight_product *product,
     double rows = product->in.rows, in = product->in.width, rank = cut->lora->rank;
     double experts = cut->shape->ways.shared_adapters ? 0 : product->experts, copies = fmax(1, experts);
     enum place place = experts > 0 ? PLACE_EXPERT_ADAPTERS : PLACE_ADAPTERS;
-    struct gemm gemm = {PRODUCT_LORA, cut->dtype, experts, rows, rank, in, rows, true, false};
+    struct gemm gemm = {PRODUCT_LORA, cut->dtype, experts, rows, rank, in, rows, true, false, false};
     const struct matrix a = {rank, in, .count = copies, .expert = experts > 0}, b = {out, rank, .count = copies, .expert = experts > 0};
 
     operator_begin(ops, "lora-a", product->modules);
@@ -273,7 +274,7 @@ struct tensor product(struct operators *ops, const struct weight_product *produc
             unpack_kernels(ops, out * in, (int)fmax(1, product->experts));
         operator_begin(ops, product_names[product->id], product->modules);
         gemms(ops, &(struct gemm){product->id, narrow ? cut->narrow : cut->dtype, product->experts, rows, out, in,
-                                  product->plain ? rows : projected_rows(cut, rows), !cut->lora, narrow});
+                                  product->plain ? rows : projected_rows(cut, rows), !cut->lora, narrow, false});
         if (!product->plain)
             ops->list.items[ops->current].peak.forward = random_matrix(cut);
         if (i == 0)
@@ -311,6 +312,17 @@ void outer_product(struct operators *ops, const char *name, enum product_id id, 
     operator_begin(ops, name, 0);
     plain_product(ops, id, rows, out, in);
     matrix(ops, PLACE_FIRST, out, in);
+}
+
+void input_product(struct operators *ops, const char *name, enum product_id id, double rows, double out, double in, bool biased)
+{
+    operator_begin(ops, name, 0);
+    gemms(ops, &(struct gemm){id, ops->cut->dtype, 0, rows, out, in, rows, !ops->cut->lora, false, true});
+    matrix(ops, PLACE_FIRST, out, in);
+    if (!biased)
+        return;
+    vector(ops, PLACE_FIRST, out);
+    bias(ops, "input-bias", rows, out, true);
 }
 
 void gate_sum(struct operators *ops, double rows)
