@@ -9,7 +9,10 @@
 #include "base/base.h"
 #include "engine/program.h"
 #include "lower/script_rows.h"
+#include "scenario/scenario.h"
 #include "schedule/schedule.h"
+#include "stage/memory.h"
+#include "workload/workload.h"
 
 static void wait_for_result(struct waits *waits, const struct micro_batch_state *state, enum result result)
 {
@@ -90,18 +93,20 @@ static double memory_of(int what, double kept, double working)
     return (what & MEMORY_KEPT ? kept : 0) + (what & MEMORY_WORKING ? working : 0);
 }
 
-static void set_memory(const struct place *here, struct new_op *op)
+/* B that a work of the stage takes, frees, and holds besides while it runs. */
+struct work_memory { double takes, frees, workspace; };
+static struct work_memory work_memory(const struct stage *held, enum work_kind kind, int marks)
 {
-    const struct work_rule *rule = &work_rules[here->work.kind];
-    const struct stage *held = here->held;
-    bool recomputed = here->marks & ENTRY_RECOMPUTED, split = here->marks & ENTRY_SPLIT;
+    const struct work_rule *rule = &work_rules[kind];
+    bool recomputed = marks & ENTRY_RECOMPUTED, split = marks & ENTRY_SPLIT;
     double kept = recomputed ? held->checkpoint : held->activation;
     double working = !recomputed ? 0 : split ? held->working_split : held->working;
     const struct stage_workspace *workspace = !recomputed ? &held->plain : split ? &held->ahead : &held->recompute;
 
-    op->workspace = rule->backward ? workspace->backward : workspace->forward;
-    op->takes = memory_of(rule->takes, kept, working);
-    op->frees = memory_of(rule->frees, kept, working);
+    return (struct work_memory){
+        .takes = memory_of(rule->takes, kept, working), .frees = memory_of(rule->frees, kept, working),
+        .workspace = rule->backward ? workspace->backward : workspace->forward,
+    };
 }
 
 /* Lowers a work: as a repetition of an equal one, layer by layer, in pieces, or as one operation. Returns the last
@@ -117,6 +122,7 @@ static uint32_t lower_work(struct lowering *lowering, const struct place *here)
         .known = is_usual(lowering, here, in_buckets || in_time), .gathers = boundary_gathers(lowering, here),
         .marks = here->marks & (ENTRY_RECOMPUTED | ENTRY_SPLIT),
     };
+    struct work_memory memory;
     struct work_cost cost;
     struct new_op op;
 
@@ -124,7 +130,8 @@ static uint32_t lower_work(struct lowering *lowering, const struct place *here)
     if (now.known && before->known && before->marks == now.marks && before->gathers == now.gathers)
         return repeat_work(lowering, here, before->id);
     op = op_with_gathers(here, now.gathers);
-    set_memory(here, &op);
+    memory = work_memory(here->held, kind, here->marks);
+    op.takes = memory.takes, op.frees = memory.frees, op.workspace = memory.workspace;
     if (kind == FORWARD && here->chunk_state->coming) {
         if (!here->held->plan && !lowering->rows.opportunistic)
             return first_forward(lowering, here, op);
@@ -251,6 +258,36 @@ void lower_works(struct lowering *lowering, int replica, int rank, size_t entry)
     }
     for (size_t i = 0; i < places->count; i++)
         leave_result(lowering, &places->items[i], id);
+}
+
+/* A rank does its works one after the other, so that when each begins does not matter. */
+struct memory_peak *works_peaks(const struct workload *workload)
+{
+    const struct plan *plan = &workload->plan;
+    struct memory_peak *peaks = memory_peaks_begin(workload->scenario, workload->stages, plan->stages);
+    struct arena arena = {0};
+    struct rows rows;
+
+    rows_find(&rows, workload, false, &arena);
+    for (int rank = 0; rank < plan->stages; rank++) {
+        const struct gpu_class *class = workload_class(workload, 0, rank);
+
+        for (size_t i = 0; scenario_has_rank(workload->scenario, rank) && i < workload->rows[rank].count; i++) {
+            struct work work = workload->rows[rank].items[i];
+            const struct stage *stages = class_slice(plan, class, work.mb).stages;
+
+            if (work.kind == UPDATE)
+                continue;
+            struct work_memory memory = work_memory(&stages[plan_virtual_stage(plan, rank, work.chunk)], work.kind,
+                                                    rows.marks[rank][i]);
+
+            memory_peak_take(&peaks[rank], memory.takes, memory.workspace);
+            peaks[rank].now -= memory.frees;
+        }
+    }
+    memory_peaks_end(workload->scenario, peaks, plan->stages);
+    arena_release(&arena);
+    return peaks;
 }
 
 /* Prints how long one work takes. */

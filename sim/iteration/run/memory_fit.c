@@ -13,7 +13,7 @@
 #include "stage/memory.h"
 #include "workload/workload.h"
 
-const struct simulate_options memory_needs = {.engine = ENGINE_IDEAL, .what = LOWER_COMPUTE, .numbers = true};
+const struct simulate_options memory_needs = {.memory = true};
 
 /* Whether the rows of one replica do not tell: activations are copied to the host, ranks choose at run time, or GPU 0
  * gathers the results of all replicas. */

@@ -296,10 +296,9 @@ static bool is_fuller(double memory, double room, double other, double other_roo
     return room < other_room || room > other_room ? room - memory < other_room - other : memory > other;
 }
 
-static void read_memory(struct metrics *metrics, const struct workload *workload, const struct timeline *timeline)
+/* Of the peaks of ranks, which it frees. */
+static void read_memory(struct metrics *metrics, const struct workload *workload, struct memory_peak *peaks)
 {
-    struct memory_peak *peaks = memory_peaks(workload->scenario, workload->stages, timeline);
-
     for (int r = 0; r < metrics->nranks; r++) {
         struct rank_metrics *rank = &metrics->ranks[r];
 
@@ -344,7 +343,7 @@ void metrics_init(struct metrics *metrics, const struct workload *workload, cons
 
     read_seconds(metrics, workload, timeline);
     read_operations(metrics, scenario, timeline, scenario_schedule(scenario)->asynchronous);
-    read_memory(metrics, workload, timeline);
+    read_memory(metrics, workload, memory_peaks(scenario, workload->stages, timeline));
     averages(metrics, scenario);
     count_flop(metrics, workload);
     rates(metrics, scenario);
@@ -359,15 +358,11 @@ void metrics_init_seconds(struct metrics *metrics, const struct workload *worklo
     averages(metrics, workload->scenario);
 }
 
-void metrics_init_memory(struct metrics *metrics, const struct workload *workload,
-                         const struct timeline *timeline)
+void metrics_init_memory(struct metrics *metrics, const struct workload *workload)
 {
-    *metrics = (struct metrics){
-        .makespan = timeline_length(timeline), .nranks = timeline->program->ranks,
-        NOTHING_STATED,
-    };
+    *metrics = (struct metrics){.nranks = workload->plan.stages, NOTHING_STATED};
     metrics->ranks = xcalloc((size_t)metrics->nranks, sizeof *metrics->ranks);
-    read_memory(metrics, workload, timeline);
+    read_memory(metrics, workload, works_peaks(workload));
     certainty_memory(metrics, workload->scenario);
 }
 
