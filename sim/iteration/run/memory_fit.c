@@ -59,9 +59,13 @@ static double limit_of(const struct scenario *scenario, int rank, bool always)
 static bool states_fit(const struct workload *workload, bool flying, bool always)
 {
     for (int r = 0; r < workload->plan.stages; r++) {
-        struct memory states = memory_states(workload->scenario, workload->stages, r);
+        double limit = limit_of(workload->scenario, r, always);
+        struct memory states;
 
-        if (memory_total(&states) + (flying ? in_flight(workload, r) : 0) > limit_of(workload->scenario, r, always))
+        if (isinf(limit))
+            continue;
+        states = memory_states(workload->scenario, workload->stages, r);
+        if (memory_total(&states) + (flying ? in_flight(workload, r) : 0) > limit)
             return false;
     }
     return true;

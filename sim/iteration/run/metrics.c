@@ -222,13 +222,17 @@ static void count_flop(struct metrics *metrics, const struct workload *workload)
     metrics->model_flop = metrics->hardware_flop = NAN;
     for (int rank = 0; !model_is_timed(&scenario->model) && rank < plan->stages; rank++) {
         double share = (double)scenario_tensor(scenario, rank) * scenario_rank_replicas(scenario, rank) / most;
+        double (*each)[WORK_KIND_COUNT] = xcalloc((size_t)plan->chunks, sizeof *each);
 
-        for (size_t i = 0; i < rows[rank].count; i++) {
-            struct work work = rows[rank].items[i];
-            const struct stage *stage = &workload->stages[plan_virtual_stage(plan, rank, work.chunk)];
+        for (int chunk = 0; chunk < plan_chunks(plan, rank); chunk++)
+            for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
+                const struct stage *stage = &workload->stages[plan_virtual_stage(plan, rank, chunk)];
 
-            hardware += share * (stage->work[work.kind].flop + (work.kind == BACKWARD ? stage->recomputed : 0));
-        }
+                each[chunk][kind] = share * (stage->work[kind].flop + (kind == BACKWARD ? stage->recomputed : 0));
+            }
+        for (size_t i = 0; i < rows[rank].count; i++)
+            hardware += each[rows[rank].items[i].chunk][rows[rank].items[i].kind];
+        free(each);
     }
     metrics->given_work = workload_given_work(workload);
     if (model_is_timed(&scenario->model))
