@@ -18,6 +18,11 @@ const char **help_topics(struct arena *arena, struct error *err);
  * word a line. Errors: a folder of data cannot be read. */
 int completion_print(const char *const *typed, int count, FILE *out, struct error *err);
 
+/* Prints what platforms/names/words.yaml says of a word of the output; false: nothing, or after an error. */
+bool help_word(const char *topic, FILE *out, struct error *err);
+/* All its words, NULL-terminated, in the arena. NULL: an error. */
+const char **help_words(struct arena *arena, struct error *err);
+
 /* The manual page, dtsim(1), as man reads it (groff's man macros). */
 void man_page_print(FILE *out);
 
