@@ -15,12 +15,14 @@
 enum { OPT_FORMAT, OPT_OUT, OPT_RANKS, OPT_REPLICA, OPT_FROM, OPT_TO, OPT_X, OPT_Y, OPT_BY, OPT_WHERE, OPT_TITLE, OPT_LABELS, OPT_SIZE,
        OPT_STYLE };
 /* A slide of 16:9, whose letters are half as large again. */
-enum { SLIDE_WIDTH = 1280, SLIDE_HEIGHT = 720 };
-static const double SLIDE_ZOOM = 1.5;
+/* Letters of 10 points times the zoom; pixels, 96 to an inch, where --size does not say them; 0: as the chart chooses. */
+static const struct { const char *name; double zoom; int width, height; } plot_styles[] = {
+    {"paper", 1, 0, 0}, {"column", 0.65, 317, 0}, {"slide", 1.5, 1280, 720},
+};
 /* "1280x720": two whole numbers of pixels. */
 static int parse_size(const struct command *command, const char *text, struct plot_look *look)
 {
-    enum { LEAST = 600, MOST = 10000 };
+    const int LEAST = look->zoom < 1 ? 300 : 600, MOST = 10000;
     char rest;
 
     if (sscanf(text, "%5dx%5d%c", &look->width, &look->height, &rest) != 2 || look->width < LEAST ||
@@ -34,14 +36,13 @@ static int parse_size(const struct command *command, const char *text, struct pl
 static int parse_look(const struct arguments *arguments, struct arena *arena, struct plot_look *look)
 {
     const char *const *values = arguments->values;
-    bool slide = arguments->numbers[OPT_STYLE] > 0;
+    size_t i = (size_t)arguments->numbers[OPT_STYLE];
     int code = ARGS_DONE;
 
-    *look = (struct plot_look){.title = values[OPT_TITLE], .zoom = slide ? SLIDE_ZOOM : 1};
+    *look = (struct plot_look){.title = values[OPT_TITLE], .zoom = plot_styles[i].zoom, .width = plot_styles[i].width,
+                               .height = plot_styles[i].height};
     if (values[OPT_SIZE])
         code = parse_size(arguments->command, values[OPT_SIZE], look);
-    else if (slide)
-        look->width = SLIDE_WIDTH, look->height = SLIDE_HEIGHT;
     look->width = (int)(look->width / look->zoom);
     look->height = (int)(look->height / look->zoom);
     if (values[OPT_LABELS]) {
@@ -217,6 +218,11 @@ static int plot_main(const struct arguments *arguments)
     return code == ARGS_DONE ? report(&err) : code;
 }
 
+static const char *style_name(size_t i)
+{
+    return i < COUNT(plot_styles) ? plot_styles[i].name : NULL;
+}
+
 #define CHART(name, inputs, brief) #name,
 static const char *const charts[] = {
 #include "plots/list.h"
@@ -254,8 +260,8 @@ static const struct option options[] = {
         .help = "the picture's pixels, 96 to an inch (png files have twice as many each way); a chart that cannot be read so low is "
         "higher"},
     [OPT_STYLE] = {"--style", "STYLE",
-        .help = "paper, or slide: larger letters, 1280x720",
-        OPTION_CHOICE, .words = {"style", NAMES("paper", "slide"), NULL}, .usual = "paper"},
+        .help = "paper; column: 3.3 inches wide, letters of 6.5 points; slide: larger letters, 1280x720",
+        OPTION_CHOICE, .words = {"style", NULL, style_name}, .usual = "paper"},
 };
 
 const struct command cmd_plot = {
