@@ -207,24 +207,26 @@ static void add_cost(struct stage *stage, struct stage_times *times, const struc
 {
     struct slice *slice = stage->slices;
     struct slice_times *layer_times = --times->slices;
+    static const struct work_cost nothing;
     const struct work_cost *works[WORK_KIND_COUNT] = {
         [FORWARD] = &cost->forward, [BACKWARD_INPUT] = &cost->input, [BACKWARD_WEIGHT] = &cost->weight,
-        [BACKWARD] = &cost->backward,
-        [RECOMPUTE] = slice->recompute ? &cost->recompute : NULL,
+        [BACKWARD] = &cost->backward, [UPDATE] = &nothing, [GATHER] = &nothing,
+        [RECOMPUTE] = slice->recompute ? &cost->recompute : &nothing,
     };
 
     if (cost->hides >= 0)
         times->hidings[cost->hides] = cost->hiding;
-    for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
-        if (works[kind]) {
-            slice->work[kind] = works[kind]->counts;
-            layer_times->work[kind] = works[kind]->times;
-            work_counts_add(&stage->work[kind], &slice->work[kind]);
-            work_times_add(&times->work[kind], &works[kind]->times);
-        }
+    for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
+        slice->work[kind] = &works[kind]->counts;
+        layer_times->work[kind] = &works[kind]->times;
+        if (works[kind] == &nothing)
+            continue;
+        work_counts_add(&stage->work[kind], slice->work[kind]);
+        work_times_add(&times->work[kind], &works[kind]->times);
+    }
     if (chooses_core(scenario, layer)) {
-        slice->selective.core = cost->core.counts;
-        layer_times->core = cost->core.times;
+        slice->selective.core = &cost->core.counts;
+        layer_times->core = &cost->core.times;
     }
 }
 
@@ -259,6 +261,7 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
     slice->parameters = layer->parameters;
     slice->trained = layer_trained(scenario, layer);
     slice->frozen = layer->frozen;
+    slice->frozen_apart = stage_divides_parameters(scenario) ? layer->divided_frozen : 0;
     slice->activation = layer->activation;
     slice->input = layer_is_block(layer) ? layer->checkpoint : 0;
     slice->workspace = layer->workspace;
@@ -271,7 +274,7 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
     stage->parameters += layer->parameters;
     for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++)
         stage->trained.of[class] += slice->trained.of[class];
-    stage->frozen += layer->frozen, stage->packed += layer->packed;
+    stage->frozen += layer->frozen, stage->packed += layer->packed, stage->frozen_apart += slice->frozen_apart;
     stage_peaks_add(peaks, stage, scenario, layer);
     stage->boundary = layer->boundary / (boundary_divided(spec) ? spec->tensor : 1);
 }

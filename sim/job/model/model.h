@@ -96,14 +96,14 @@ enum cross_entropy { CROSS_ENTROPIES(ENUM_VALUE) };
 /* Low-rank adaptation (Hu et al. 2021): the model's weights are frozen. An adapter X A B is added to each targeted
  * product X W, with A of in x rank and B of rank x out. It has the model's number format and no dropout. */
 enum lora_target { LORA_QKV, LORA_PROJECTION, LORA_MLP_UP, LORA_MLP_DOWN, LORA_TARGET_COUNT };
-#define LORA_WEIGHTS(X) X(LORA_WEIGHTS_FULL, "full") X(LORA_WEIGHTS_NF4, "nf4")
+#define LORA_WEIGHTS(X) X(LORA_WEIGHTS_FULL, "full") X(LORA_WEIGHTS_NF4, "nf4") X(LORA_WEIGHTS_INT4, "int4")
 enum lora_weights { LORA_WEIGHTS(ENUM_VALUE) };
 struct lora {
     const struct node *node;
     int rank;
     struct list targets;         /* of int, enum lora_target */
     int weights;                 /* enum lora_weights: how blocks keep their frozen matrices; nf4: QLoRA (Dettmers et al.
-                                    2023, section 3), four bits a value and scales that are quantized too */
+                                    2023, section 3), four bits a value and scales that are quantized too; int4: GPTQ */
 };
 extern const struct table lora_table;
 
@@ -228,6 +228,7 @@ struct layer {
                                   * other experts */
     double frozen;               /* elements on this GPU that are not trained (LoRA); those in fewer bits count by their
                                   * bytes, and `packed` is how many fewer these are */
+    double divided_frozen;       /* the part of `frozen` that belongs to experts */
     double packed;
     bool embeds;                 /* it has the embedding of tokens */
     double tied;                 /* elements shared with the layer that embeds (in LAYER_LAST of a tied model): if the two are on

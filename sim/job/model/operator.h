@@ -102,7 +102,7 @@ double projected_rows(const struct cut *cut, double rows);
 
 /* A weight or another parameter tensor. `place` is its part of the framework's order of registration, in which buckets,
  * pieces of ZeRO and matrices of Muon follow; within a part that order is the operators'. */
-enum place { PLACE_FIRST, PLACE_BLOCK, PLACE_MLP, PLACE_EXPERTS, PLACE_ADAPTERS, PLACE_COUNT };
+enum place { PLACE_FIRST, PLACE_BLOCK, PLACE_MLP, PLACE_EXPERTS, PLACE_ADAPTERS, PLACE_EXPERT_ADAPTERS, PLACE_COUNT };
 struct weights {
     enum place place;
     double elements;
@@ -200,16 +200,10 @@ void packs(struct operators *ops, bool core);
 
 /* ---- the words of blocks ---- */
 
-/* Widths, on this GPU, of a product that LoRA may adapt. */
-struct adapted { double in, out; };
-/* Whether LoRA adapts the product. *adapted receives its widths in any case. */
-bool lora_adapts(const struct cut *cut, enum lora_target target, struct adapted *adapted);
 /* Whether the product's weights or an adapter of it are trained, so that the product's input must be kept. */
 bool lora_trains(const struct cut *cut, enum lora_target target);
-/* Whether blocks keep their frozen matrices in four bits; bytes of the largest of them on this GPU once it is converted
- * for its product, else 0. */
+/* Whether blocks keep their frozen matrices in four bits. */
 bool weights_packed(const struct cut *cut);
-double unpacked_weight(const struct cut *cut);
 /* B of the random matrix of a linear layer, which the forward makes and the backward makes again. */
 double random_matrix(const struct cut *cut);
 /* Whether a recomputation with early_stop leaves out the end of a block, from its last product on: the backward needs the
@@ -236,8 +230,7 @@ struct weight_product {
     enum place place;
     bool plain;              /* it stays in the format of activations, and its input is kept as it is: it is in no block,
                                 or no linear layer of the software's */
-    bool adapts;             /* LoRA may adapt it: */
-    enum lora_target target; /* whose training it follows, also where LoRA does not adapt it; COUNT: of none */
+    enum lora_target target; /* by which LoRA adapts it; COUNT: by none */
     int times;               /* equal GEMMs that compute it; 0: one */
     int matrices;            /* matrices that its one tensor counts as, for Muon; 0: one */
     const double *parts;     /* MATRIX_PARTS rows of it; NULL: it has one part */
@@ -257,8 +250,6 @@ void project(struct operators *ops, struct tensor in, bool pieces);
  * with a bias or without. */
 void outer_product(struct operators *ops, const char *name, enum product_id id, double rows, double out, double in);
 void input_product(struct operators *ops, const char *name, enum product_id id, double rows, double out, double in, bool biased);
-/* The adapter of several products of one input (LoRA; Hu et al. 2021, section 4.1). */
-void adapter(struct operators *ops, enum lora_target target);
 /* Appends the GEMMs alone, in the format of activations. */
 void plain_product(struct operators *ops, enum product_id id, double rows, double out, double in);
 /* Where casts are kernels of their own: of hidden states that so many linear layers read. */

@@ -36,7 +36,6 @@ void block(struct operators *ops)
     ops->base = cut->own_tokens * cut->hidden * cut->value; /* the gradient along the residual; of the encoder's output */
     if (cut->source)
         ops->base += cut->source->own_tokens * cut->hidden * cut->value;
-    ops->unpacked = unpacked_weight(cut);
     ops->half = HALF_ATTENTION;
     if (cut->mixer != MIXER_NONE) {
         in = norm(ops, "attention-norm", KEPT_ATTENTION_INPUT);

@@ -21,6 +21,7 @@ struct ways {
     bool fused_experts;          /* one kernel computes the products of all experts of a GPU */
     int router;                  /* enum router: how each token's experts are chosen */
     int routed_rows;             /* enum routed_rows: how rows go into the order of the experts, and back */
+    bool shared_adapters;        /* LoRA gives all experts of a block one adapter; false: each has its own */
     bool gathered_qkv;           /* tensor degrees above kv_heads gather what a product of QKV gives */
     bool fused_clamp;            /* SwiGLU's kernel clamps, and products of experts add their biases */
     bool fused_bias;             /* products add their biases; default: the opposite of fused_kernels */

@@ -204,6 +204,9 @@ static const struct field transformer_fields[] = {
     {WAY(fused_experts), .kind = FIELD_BOOL, .fallback = "true",
      .brief = "one kernel computes the GEMMs of all experts of a GPU, and one casts their rows; false: each expert "
               "has kernels of its own, which the host launches one by one (Transformer Engine's GroupedLinear)"},
+    {WAY(shared_adapters), .kind = FIELD_BOOL, .fallback = "false",
+     .brief = "under memory.lora: the experts of a block have one adapter together (Megatron Bridge's share_expert_adapters); "
+              "false: each has its own"},
     {WAY(router), .kind = FIELD_CHOICE, .fallback = "fused", .choices = router_names,
      .choice_briefs = NAMES("a kernel each way (Megatron Core's --moe-router-fusion)",
                             "PyTorch's operators, a kernel each, on indices of experts (Megatron Core of 2024)",
@@ -288,7 +291,7 @@ static const struct field transformer_fields[] = {
 
 #define DELEGATED \
              "flash_attention attention_format autocast fused_qkv fused_gate fused_gelu fused_kernels rotary repeated_groups multiplied_mask " \
-             "scores_in_place gathered_qkv softmax_in_fours fused_norm widened_norms fused_experts router routed_rows fused_clamp " \
+             "scores_in_place gathered_qkv softmax_in_fours fused_norm widened_norms fused_experts shared_adapters router routed_rows fused_clamp " \
              "fused_bias mixer_context"
 
 const struct table transformer_table = {

@@ -161,7 +161,7 @@ TRUE_IF(mixed, s->memory.precision.format >= PRECISION_MIXED_FP16)
 TRUE_IF(narrow, precision_is_narrow(&s->memory.precision))
 TRUE_IF(factored, precision_optimizer(&s->memory.precision).factored)
 WORDS(products, dtype_names[precision_products(&s->memory.precision)])
-TRUE_IF(nf4, s->memory.lora && s->memory.lora->weights == LORA_WEIGHTS_NF4)
+TRUE_IF(packed, s->memory.lora && s->memory.lora->weights != LORA_WEIGHTS_FULL)
 TRUE_IF(by_layers, scenario_by_layers(s))
 TRUE_IF(plans_memory, scenario_plans_memory(s))
 TRUE_IF(moves_activations, scenario_moves_activations(s))
@@ -180,7 +180,7 @@ static const struct fact facts[] = {
     ROW(of_context), ROW(of_cluster), ROW(of_tensor), ROW(of_tensor_index), ROW(replicas_or_gpus), ROW(in_slices),
     ROW(unequal_in), ROW(planner), ROW(rooted), ROW(root), ROW(updates), ROW(hybrid), ROW(ulysses), ROW(expert_parts), ROW(unequal),
     ROW(sums_once), ROW(unequal_data), ROW(last_dimension), ROW(degrees), ROW(mixed), ROW(narrow), ROW(factored),
-    ROW(products), ROW(nf4), ROW(by_layers), ROW(plans_memory), ROW(moves_activations), ROW(offloads),
+    ROW(products), ROW(packed), ROW(by_layers), ROW(plans_memory), ROW(moves_activations), ROW(offloads),
     ROW(recomputes_experts), ROW(recomputes_shared), {NULL, NULL},
 };
 
