@@ -115,8 +115,8 @@ struct likeness likeness_of(const struct scenario *scenario, const struct metric
 
     if (shape) {
         likeness.experts = shape->experts;
-        likeness.sequence = shape->sequence;
-        likeness.tokens = fmax(1, round(1.0 * scenario->batch.micro * shape->sequence / scenario->parallelism.context));
+        likeness.sequence = shape->sequence + (shape->encoder ? shape->encoder->sequence : 0);
+        likeness.tokens = fmax(1, round(scenario->batch.micro * likeness.sequence / scenario->parallelism.context));
     }
     if (likeness.experts > 0)
         snprintf(likeness.dispatch, sizeof likeness.dispatch, "%s", dispatches[scenario->parallelism.dispatcher]);

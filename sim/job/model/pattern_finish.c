@@ -131,7 +131,8 @@ void pattern_finish(struct transformer *shape, struct error *err)
         check_letters(shape, err);
     if (err->count + err->dropped > before)
         return;
-    check_mappings(shape, err);
+    if (shape->pattern || shape->mamba || shape->delta || shape->linear || shape->attention_gate)
+        check_mappings(shape, err);
     if (!shape->pattern)
         return;
     n = pattern_layers(shape);
