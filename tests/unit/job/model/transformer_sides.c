@@ -65,6 +65,7 @@ static void shapes(void **state)
         const double mlp = (up + 1) * h * f / t + (r.biases ? up * f / t + h : 0), table = r.relative * 4.0 / t, V = (double)r.V / t;
         const double positions = r.relative ? 0 : 1, embedding = r.mels ? 3.0 * r.mels * h + h + 3 * h * h + h : V * h;
         const struct layer *layers, *first, *last, *middle;
+        double whole, forward;
         size_t count;
 
         layers = layers_of(&r.model, &shard, &count);
@@ -93,6 +94,11 @@ static void shapes(void **state)
             assert_int_equal(layer_sends(layer, SENT_INPUT, false).backward, 4);
             assert_close(layer_sends(layer, SENT_INPUT, false).bytes, sums * fmax(S, T));
         }
+        whole = model_flop(&r.model, NULL, &forward);        /* nobody needs the gradient of a spectrogram */
+        assert_close(whole, 3 * forward - 2 * 2 * S * h * 3 * r.mels);
+        assert_close(forward, r.enc * (2 * S * (4 * h * h + (up + 1) * h * f) + 4 * S * S * h) +
+                                  r.dec * (2 * T * (6 * h * h + (up + 1) * h * f) + 2 * S * 2 * h * h + 4 * T * (T + S) * h) +
+                                  2 * T * r.V * h + (r.mels ? 2 * 2 * S * h * 3 * r.mels + 2 * S * h * 3 * h : 0));
         assert_close(middle->tied, r.mels ? 0 : V * h);
         assert_close(last->parameters, h + (r.tied ? 0 : V * h));
         assert_true(first->embeds != middle->embeds && (r.mels > 0) == middle->embeds);
