@@ -173,6 +173,30 @@ static int period(const bool *marked, int layers)
     return first + 1;
 }
 
+/* Sets `every` or the list `blocks`, whichever says the marked blocks; neither if none is. */
+static void put_marked(struct hf_reading *reading, const bool *marked, const char *every, const char *blocks, struct loc loc)
+{
+    int n = 0;
+
+    for (int i = 0; i < reading->layers; i++)
+        n += marked[i];
+    if (n > 0 && period(marked, reading->layers))
+        hf_put_number(reading, every, period(marked, reading->layers));
+    else if (n > 0)
+        put_blocks(reading, blocks, marked, loc);
+}
+
+void hf_nope(struct hf_reading *reading)
+{
+    const struct node *types = hf_block_list(reading, "layer_types");
+    bool *unturned = ARENA_ARRAY(reading->arena, bool, reading->layers + 1), windows = node_get(reading->shape, "window");
+
+    for (int i = 0; i < reading->layers && reading->family->turns != TURN_ALL; i++)
+        unturned[i] = reading->family->turns == TURN_LISTED ? !turns(reading, i) :
+                      windows && (types ? hf_listed(reading, types, i) : reading->family->attention(reading, i)) == BLOCK_FULL;
+    put_marked(reading, unturned, "nope_every", "nope_blocks", reading->file->loc);
+}
+
 void hf_windows(struct hf_reading *reading)
 {
     const struct node *types = hf_block_list(reading, "layer_types");
@@ -207,10 +231,7 @@ void hf_windows(struct hf_reading *reading)
     node_put(reading->arena, reading->shape, "window", node_get(reading->config, key));
     if (count[BLOCK_CHUNKED] > 0)
         hf_put(reading, "chunked", "true");
-    if (count[BLOCK_FULL] > 0 && period(full, reading->layers))
-        hf_put_number(reading, "full_every", period(full, reading->layers));
-    else if (count[BLOCK_FULL] > 0)
-        put_blocks(reading, "full_blocks", full, types ? types->loc : reading->file->loc);
+    put_marked(reading, full, "full_every", "full_blocks", types ? types->loc : reading->file->loc);
 }
 
 /* From first_k_dense_replace on, those that moe_layer_freq divides (deepseek, glm4_moe). */

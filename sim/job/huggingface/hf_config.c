@@ -318,6 +318,8 @@ static void translate(struct hf_reading *reading)
         hf_hybrid_pattern(reading);
     else
         hf_windows(reading);
+    if (!family->linear && !reading->err->count)
+        hf_nope(reading);
     if (!has_experts(reading))
         drop_experts(reading);
     else if (!family->linear)

@@ -51,7 +51,7 @@ const struct family hf_dense[] = {
      .defaults = "{vocab_size: 32000, hidden_size: 4096, intermediate_size: 11008, num_hidden_layers: 32, "
                  "num_attention_heads: 32, num_key_value_heads: null, max_position_embeddings: 2048, "
                  "tie_word_embeddings: false, attention_bias: false, mlp_bias: false, attention_dropout: 0}"},
-    {.types = "smollm3", .class = "SmolLM3Config", .base = LLAMA, .attention = hf_unturned,
+    {.types = "smollm3", .class = "SmolLM3Config", .base = LLAMA, .attention = hf_unturned, .turns = TURN_LISTED,
      .defaults = "{vocab_size: 128256, hidden_size: 2048, intermediate_size: 11008, num_hidden_layers: 36, "
                  "num_attention_heads: 16, num_key_value_heads: 4, max_position_embeddings: 32768, "
                  "tie_word_embeddings: true, attention_bias: false, mlp_bias: false, attention_dropout: 0, "
@@ -111,7 +111,7 @@ const struct family hf_dense[] = {
                  "num_attention_heads: 64, num_key_value_heads: null, max_position_embeddings: 8192, "
                  "tie_word_embeddings: true, attention_bias: false, attention_dropout: 0, use_qk_norm: false}"},
     {.types = "cohere2", .class = "Cohere2Config", .base = LLAMA,
-     .fixed = "{norm: layernorm, norm_bias: false, parallel: true}", .attention = hf_every,
+     .fixed = "{norm: layernorm, norm_bias: false, parallel: true}", .attention = hf_every, .turns = TURN_WINDOWS,
      .defaults = "{vocab_size: 256000, hidden_size: 8192, intermediate_size: 22528, num_hidden_layers: 40, "
                  "num_attention_heads: 64, num_key_value_heads: null, max_position_embeddings: 8192, "
                  "tie_word_embeddings: true, attention_bias: false, attention_dropout: 0, sliding_window: 4096, "
@@ -149,7 +149,7 @@ const struct family hf_dense[] = {
                  "tie_word_embeddings: false, attention_bias: true, attention_out_bias: false, mlp_bias: false, "
                  "attention_dropout: 0.1, residual_dropout: 0.1}"},
     /* a norm after each half of a block instead of before it, as in olmo2 */
-    {.types = "exaone4", .class = "Exaone4Config", .base = LLAMA, .fixed = "{qk_norm: head}", .attention = hf_every,
+    {.types = "exaone4", .class = "Exaone4Config", .base = LLAMA, .fixed = "{qk_norm: head}", .attention = hf_every, .turns = TURN_WINDOWS,
      .defaults = "{vocab_size: 102400, hidden_size: 4096, intermediate_size: 16384, num_hidden_layers: 32, "
                  "num_attention_heads: 32, num_key_value_heads: 32, max_position_embeddings: 2048, "
                  "tie_word_embeddings: false, attention_dropout: 0, sliding_window: 4096, sliding_window_pattern: 4}"},

@@ -78,7 +78,7 @@ const struct family hf_experts[] = {
      * (use_qk_norm) has no weights, and is left out */
     {.types = "llama4_text", .whole = "llama4", .class = "Llama4TextConfig", .base = LLAMA,
      .fixed = "{shared_experts: 1}",
-     .attention = hf_turned_chunks, .has_experts = hf_interleaved,
+     .attention = hf_turned_chunks, .turns = TURN_LISTED, .has_experts = hf_interleaved,
      .rules = {{"intermediate_size", "expert_ffn", NULL}, {"intermediate_size_mlp", "ffn", NULL}},
      .defaults = "{vocab_size: 202048, hidden_size: 5120, intermediate_size: 8192, intermediate_size_mlp: 16384, "
                  "num_hidden_layers: 48, num_attention_heads: 40, num_key_value_heads: 8, head_dim: 128, "

@@ -37,6 +37,9 @@ struct family {
     struct hf_rule rules[5];        /* keys that mean something else than in `common_rules`, or that others have not */
     const char *refused;         /* keys (between spaces) that must be false, 0 or left out; or NULL */
     char linear;                 /* the letter of `pattern` of blocks without attention; 0: all blocks have attention */
+    /* Which blocks turn queries and keys to rotary positions: all, those that no_rope_layers lists, or where there are windows those
+     * with one. */
+    enum { TURN_ALL, TURN_LISTED, TURN_WINDOWS } turns;
     /* Where neither the file nor the class has layer_types: the attention of block i; NULL: all blocks have the
      * window. */
     enum block_attention (*attention)(const struct hf_reading *reading, int block);
@@ -60,6 +63,7 @@ void hf_put_number(struct hf_reading *reading, const char *to, double value);
 
 /* Sets the keys of `shape` that say which blocks have a window, and which have experts. */
 void hf_windows(struct hf_reading *reading);
+void hf_nope(struct hf_reading *reading);
 void hf_expert_blocks(struct hf_reading *reading);
 /* Sets `pattern` of a hybrid model, and takes the keys of mixers out that it does not have. */
 void hf_hybrid_pattern(struct hf_reading *reading);

@@ -280,7 +280,7 @@ struct tensor core(struct operators *ops)
 
     gather_qkv(ops);
     qk_norms(ops);
-    if (cut->shape->positions == 0 && !cut->shape->alibi && !cut->shape->relative_positions)
+    if (cut->shape->positions == 0 && !cut->shape->alibi && !cut->shape->relative_positions && !cut->nope)
         rotary(ops);
     repeat_groups(ops);
     join_slices(ops);

@@ -131,7 +131,8 @@ struct block_kind { struct halves halves; struct layer layer; };
 
 static bool same_halves(struct halves a, struct halves b)
 {
-    return a.mixer == b.mixer && a.mlp == b.mlp && a.experts == b.experts && a.window == b.window;
+    return a.mixer == b.mixer && a.mlp == b.mlp && a.experts == b.experts && a.window == b.window &&
+           a.nope == b.nope;
 }
 
 static void cut_block(struct cut *cut, struct halves halves)
@@ -140,6 +141,7 @@ static void cut_block(struct cut *cut, struct halves halves)
     cut->has_mlp = halves.mlp;
     cut->has_experts = halves.experts;
     cut->windowed = halves.window;
+    cut->nope = halves.nope;
 }
 
 static void block_layers(struct arena *arena, struct operators *ops, struct cut *cut, struct layer *layers)

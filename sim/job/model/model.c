@@ -156,7 +156,7 @@ static int load_preset(struct arena *arena, struct model *model, int depth, stru
 static const struct node *changed(struct arena *arena, const struct node *shape, const struct node *with)
 {
     static const char *const alternatives[][2] = {
-        {"full_every", "full_blocks"}, {"full_blocks", "full_every"}, {"dense_layers", "expert_blocks"},
+        {"full_every", "full_blocks"}, {"full_blocks", "full_every"}, {"nope_every", "nope_blocks"}, {"nope_blocks", "nope_every"}, {"dense_layers", "expert_blocks"},
         {"moe_every", "expert_blocks"}, {"expert_blocks", "dense_layers"}, {"expert_blocks", "moe_every"},
     };
     struct node *kept = node_mapping(arena);

@@ -52,6 +52,7 @@ struct cut {
                                 costs only time here; to count its memory too, give the padded vocabulary */
     double scores;           /* attention scores on this GPU: batch x heads x queries x sequence */
     bool windowed;           /* the block's queries see the keys of the window alone */
+    bool nope;               /* it does not turn them to rotary positions */
     bool predicts;           /* the block is of multi-token prediction */
     const struct cut *source;        /* of a decoder: the encoder whose output its blocks read; else NULL */
     bool begins, closes;     /* the block is a decoder's first, with its embedding, or an encoder's last, with its norm */

@@ -120,7 +120,11 @@ struct halves transformer_halves(const struct transformer *shape, int block)
     } else {
         halves.experts = shape->experts > 0 && block >= shape->dense_layers && block % shape->moe_every == 0;
     }
-    if (shape->window > 0 && (halves.mixer == MIXER_ATTENTION || halves.mixer == MIXER_LATENT))
+    if (halves.mixer != MIXER_ATTENTION && halves.mixer != MIXER_LATENT)
+        return halves;
+    halves.nope = shape->nope_blocks.node ? list_has(&shape->nope_blocks, block) :
+                                            shape->nope_every && (block + 1) % shape->nope_every == 0;
+    if (shape->window > 0)
         halves.window = shape->full_blocks.node ? !list_has(&shape->full_blocks, block) :
                                                   !(shape->full_every && (block + 1) % shape->full_every == 0);
     return halves;

@@ -15,7 +15,7 @@ enum mixer { MIXER_NONE, MIXER_ATTENTION, MIXER_LATENT, MIXER_MAMBA, MIXER_DELTA
 /* Their letters, the key of the mapping with their widths, or NULL, and their names; the last one's letter is 0. */
 extern const struct mixer_letter { char letter; enum mixer mixer; const char *key, *what; } mixer_letters[];
 /* The halves of one block. */
-struct halves { enum mixer mixer; bool mlp, experts, window; };
+struct halves { enum mixer mixer; bool mlp, experts, window, nope; };      /* nope: no rotary positions */
 
 /* Mamba-2 (Dao and Gu 2024): heads x head_size values, `groups` of B and C of `state` values each; a convolution over `conv`
  * tokens; `chunk` tokens are computed together. */
@@ -26,9 +26,9 @@ struct delta { const struct node *node; int key_heads, key_size, value_heads, va
 struct lightning { const struct node *node; int heads, head_size, block; };
 extern const struct table mamba_table, delta_table, lightning_table;
 
-/* All kinds of blocks that one model may have: attention with a window and without, or four other mixers, each without an MLP,
- * with one, or with experts; and these two alone. */
-enum { PATTERN_KINDS = 6 * 3 + 2 };
+/* All kinds of blocks that one model may have: attention with a window and without, with rotary positions and without, or four other
+ * mixers, each without an MLP, with one, or with experts; and these two alone. */
+enum { PATTERN_KINDS = 8 * 3 + 2 };
 /* The number of layers that the shape's pattern states, before it repeats; 0: the shape has none. */
 int pattern_layers(const struct transformer *shape);
 /* The halves of block i, counted from 0; i is shape->layers for the blocks of multi-token prediction. */

@@ -78,6 +78,8 @@ struct transformer {
     double documents;            /* tokens that attention sees of a packed sample (batch.documents); 0: all */
     int full_every;              /* block i (from 0) has no window if this divides i + 1; 0: all blocks have */
     struct list full_blocks;     /* of int: instead, the blocks that have none */
+    int nope_every;              /* block i (from 0) does not turn queries and keys to rotary positions if this divides i + 1; 0: all do */
+    struct list nope_blocks;     /* of int: instead, the blocks that do not */
     bool causal;                 /* decoder: fused kernels skip scores above the diagonal, products compute them; model
                                     FLOPs include them, as in papers */
     int head;                    /* enum head: language model | masked language model with BERT's transform | none | classifier */

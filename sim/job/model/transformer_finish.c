@@ -27,7 +27,7 @@ static void check_companions(const struct transformer *shape, struct error *err)
         {"expert_latent", "experts"}, {"router_bias", "experts"}, {"full_every", "window"}, {"full_blocks", "window"}, {"chunked", "window"},
     };
     static const struct { const char *key, *other; } alternatives[] = {
-        {"full_blocks", "full_every"}, {"expert_blocks", "dense_layers"}, {"expert_blocks", "moe_every"},
+        {"full_blocks", "full_every"}, {"nope_blocks", "nope_every"}, {"expert_blocks", "dense_layers"}, {"expert_blocks", "moe_every"},
     };
 
     for (size_t i = 0; i < COUNT(companions); i++)
@@ -55,6 +55,10 @@ static void check_values(const struct transformer *shape, struct error *err)
          "transformer: mtp: goes with 'head: language-model', whose output layer predicts tokens", {0}},
         {shape->mtp_repeats && !shape->mtp, loc_of(shape, "mtp_repeats"),
          "transformer: mtp_repeats: goes with 'mtp', and there is none", {0}},
+        {shape->nope_every && shape->positions, loc_of(shape, "nope_every"),
+         "transformer: nope_every: goes with 'positions: 0', found %d learned positions", {shape->positions}},
+        {shape->nope_blocks.node && shape->positions, loc_of(shape, "nope_blocks"),
+         "transformer: nope_blocks: goes with 'positions: 0', found %d learned positions", {shape->positions}},
         {shape->alibi && shape->positions > 0, loc_of(shape, "alibi"),
          "transformer: alibi: goes with 'positions: 0', found %d learned positions", {shape->positions}},
         {shape->key_bias && !shape->qkv_bias, loc_of(shape, "key_bias"),

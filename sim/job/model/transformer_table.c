@@ -144,6 +144,11 @@ static const struct field transformer_fields[] = {
               "3: 6); 0: all blocks have it"},
     {KEY(transformer, full_blocks), .kind = FIELD_INTS, .min = 0, .max = MAX_LAYERS, .may_be_empty = true,
      .brief = "with window, instead of full_every: the blocks, counted from 0, that have none"},
+    {KEY(transformer, nope_every), .kind = FIELD_INT, .min = 0, .max = MAX_LAYERS,
+     .brief = "with rotary positions: block i, counted from 0, does not turn queries and keys to them if this number divides i + 1 "
+              "(SmolLM3, Llama 4: 4); left out or 0: all blocks do"},
+    {KEY(transformer, nope_blocks), .kind = FIELD_INTS, .min = 0, .max = MAX_LAYERS, .may_be_empty = true,
+     .brief = "instead of nope_every: the blocks, counted from 0, that do not"},
     {KEY(transformer, head), .kind = FIELD_CHOICE, .brief = "the output layer after the last block",
      .fallback = "language-model", .choices = head_names},
     {KEY(transformer, classes), .also = "num_labels num_classes", .kind = FIELD_INT, .min = 1, .max = MAX_WIDTH,

@@ -85,6 +85,42 @@ static void windows(void **state)
     assert_string_equal(blocks(&model, false), "w.w");
 }
 
+/* Blocks without rotary positions have no kernel that turns queries and keys, and all else. */
+static void unturned(void **state)
+{
+    static const struct { const char *config, *blocks; } cases[] = {
+        {"{model_type: llama, num_hidden_layers: 3}", "..."},
+        {"{model_type: smollm3, num_hidden_layers: 9}", "...n...n."},
+        {"{model_type: smollm3, num_hidden_layers: 5, no_rope_layer_interval: 2}", ".n.n."},
+        {"{model_type: smollm3, num_hidden_layers: 4, no_rope_layers: [1, 1, 1, 1]}", "...."},
+        {"{model_type: llama4_text, num_hidden_layers: 3, no_rope_layers: [0, 1, 0]}", "n.n"},
+        {"{model_type: llama4_text, num_hidden_layers: 5}", "...n."},
+        {"{model_type: cohere2, num_hidden_layers: 5}", "...n."},
+        {"{model_type: exaone4, num_hidden_layers: 4}", "...n"},
+        {"{model_type: exaone4, num_hidden_layers: 4, sliding_window: null}", "...."},
+        {"{model_type: gemma3_text, num_hidden_layers: 7}", "......."},
+    };
+    struct shard shard = {.micro = 1, .tensor = 1, .dtype = DTYPE_BF16};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct model model = read_config(cases[i].config);
+        const struct layer *layers;
+        size_t count;
+
+        assert_int_equal(model_layers(&arena, &model, &shard, (struct loc){0}, &layers, &count, &error), 0);
+        for (size_t l = 1; l + 1 < count; l++) {
+            bool turned = false;
+
+            for (size_t k = 0; k < layers[l].nkernels; k++)
+                turned |= !strcmp(layers[l].kernels[k].name, "rotary");
+            if (turned != (cases[i].blocks[l - 1] == '.'))
+                fail_msg("%s: block %zu", cases[i].config, l - 1);
+        }
+        assert_true(strlen(cases[i].blocks) == count - 2);
+    }
+}
+
 static void experts(void **state)
 {
     static const struct { const char *config, *blocks; } cases[] = {
@@ -288,7 +324,7 @@ static void refusals(void **state)
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_teardown(name, forget)
-    const struct CMUnitTest tests[] = {TEST(windows), TEST(experts), TEST(defaults), TEST(with_fills), TEST(notes),
+    const struct CMUnitTest tests[] = {TEST(windows), TEST(unturned), TEST(experts), TEST(defaults), TEST(with_fills), TEST(notes),
                                        TEST(refusals)};
 
     return cmocka_run_group_tests(tests, make_file, drop_file);
