@@ -201,9 +201,9 @@ static bool help_commands(const char *topic)
 static bool help_tables(const char *topic)
 {
     if (!strcmp(topic, "result")) {
-        result_keys_print(stdout);
-        training_keys_print(stdout);
-        plan_keys_print(stdout);
+        result_help(stdout);
+        training_help(stdout);
+        plan_help(stdout);
         return true;
     }
     if (!strcmp(topic, "scenario")) {

@@ -1,48 +1,46 @@
 /* `dtsim help result` against what a run writes: every key and column is listed, and every line lists something. */
 #include "simulated.h"
 
+#include "report/result.h"
 #include "report/result_keys.h"
 
-enum { LINES = 256 };
-static bool used[LINES];
+static const struct view *const views[] = {&metrics_view, &run_view, &folder_view, &resolved_view, &columns_view};
+static bool used[COUNT(views)][128];
 
-/* Marks the lines that explain the key: "breakdown_s.*" stands for all below breakdown_s. */
+/* Whether some row explains the key; marks the row at its beginning. */
 static bool explains(const char *key)
 {
     bool any = false;
 
-    for (size_t i = 0; result_key_at(i).key; i++) {
-        const char *line = result_key_at(i).key, *star = strchr(line, '*');
-        size_t before = star ? (size_t)(star - line) : strlen(line);
-        bool same = !strncmp(line, key, before);
+    for (size_t v = 0; v < COUNT(views); v++)
+        for (size_t i = 0; i < views[v]->count; i++) {
+            const char *own = views[v]->rows[i].key, *star = strchr(own, '*');
+            size_t length = star ? (size_t)(star - own) : strlen(own);
 
-        if (star) {
-            const char *rest = key + before + strcspn(key + before, ".");
-
-            same = same && !strcmp(star + 1, rest);
+            if (!strncmp(own, key, length) && (star || !key[length] || strchr(".[", key[length])))
+                used[v][i] = true;
+            any |= (star && used[v][i]) || view_explains(views[v], key);
         }
-        if (!same || (!star && strlen(key) != before))
-            continue;
-        any = used[i] = true;
-    }
     return any;
 }
 
 static void walk(const json_t *json, const char *path)
 {
     const char *key;
-    json_t *value;
+    json_t *value, *item;
+    size_t i;
 
     json_object_foreach((json_t *)json, key, value) {
         char name[160];
 
         snprintf(name, sizeof name, "%s%s%s", path, *path ? "." : "", key);
+        if (!explains(name))
+            fail_msg("'dtsim help result' does not explain %s", name);
         if (json_is_object(value) && strcmp(name, "scenario"))
             walk(value, name);
-        else if (!explains(name))
-            fail_msg("'dtsim help result' does not explain %s", name);
-        if (json_is_object(value))
-            explains(name);
+        strcat(name, "[]");
+        json_array_foreach(value, i, item)
+            walk(item, name);
     }
 }
 
@@ -122,9 +120,10 @@ static void test_all_keys(void **state)
     check("model: {preset: gpt2-124m}\nbatch: {global: 16, micro: 1}\nstrategy: {schedule: 1f1b, pipeline: 2, data: 1, stages: [{on: a}, "
           "{on: b}]}\nmemory: {precision: mixed-bf16}\ncluster: {parts: [{name: a, platform: dgx-a100, nodes: 1}, {name: b, "
           "platform: dgx-h100, nodes: 1}]}\n");
-    for (size_t i = 0; result_key_at(i).key; i++)
-        if (!used[i])
-            fail_msg("'dtsim help result' explains %s, which no result has", result_key_at(i).key);
+    for (size_t v = 0; v < COUNT(views); v++)
+        for (size_t i = 0; i < views[v]->count; i++)
+            if (!used[v][i])
+                fail_msg("'dtsim help result' explains %s, which no result has", views[v]->rows[i].key);
 }
 
 int main(void)

@@ -1,0 +1,176 @@
+#include "view/view.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/words.h"
+#include "files/json.h"
+
+static void put(const struct view *view, const void *of, bool facts, json_t *json)
+{
+    for (size_t i = 0; i < view->count; i++) {
+        const struct view_row *row = &view->rows[i];
+        json_t *value = row->key && (row->brief || facts) ? view->value(i, of) : NULL;
+
+        if (value)
+            json_put(json, row->key, value);
+    }
+}
+
+void view_put(const struct view *view, const void *of, json_t *json)
+{
+    put(view, of, false, json);
+}
+
+json_t *view_facts(const struct view *view, const void *of)
+{
+    json_t *json = json_object();
+
+    put(view, of, true, json);
+    return json;
+}
+
+json_t *view_json(const struct view *view, const void *of)
+{
+    json_t *json = json_object();
+
+    view_put(view, of, json);
+    return json;
+}
+
+json_t *view_list(const struct view *view, const void *items, size_t count, size_t size)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < count; i++)
+        json_append(list, view_json(view, (const char *)items + i * size));
+    return list;
+}
+
+void json_print_all(json_t *json, FILE *out)
+{
+    json_print(json, out);
+    json_decref(json);
+}
+
+void view_print(const struct view *view, const void *of, FILE *out)
+{
+    json_print_all(view_json(view, of), out);
+}
+
+json_t *json_numbers(const char *const *names, const double *numbers, size_t count)
+{
+    json_t *json = json_object();
+
+    for (size_t i = 0; i < count; i++)
+        json_put(json, names[i], json_finite(numbers[i]));
+    return json;
+}
+
+json_t *json_texts(const char *const *texts)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; texts[i]; i++)
+        json_append(list, json_words(texts[i]));
+    return list;
+}
+
+json_t *json_words_or_null(const char *text)
+{
+    return text && *text ? json_words(text) : json_null();
+}
+
+json_t *json_count(size_t count)
+{
+    return json_integer((json_int_t)count);
+}
+
+void view_columns(const struct view *view, const void *of, struct cells *cells)
+{
+    json_t *json = view_json(view, of), *value;
+    const char *key;
+
+    json_object_foreach(json, key, value)
+        cells_text(cells, key);
+    cells_end_line(cells);
+    json_decref(json);
+}
+
+void view_cells(const struct view *view, const void *of, struct cells *cells)
+{
+    json_t *json = view_json(view, of), *value;
+    const char *key;
+
+    json_object_foreach(json, key, value) {
+        if (json_is_string(value))
+            cells_text(cells, json_string_value(value));
+        else if (json_is_integer(value))
+            cells_integer(cells, json_integer_value(value));
+        else
+            cells_number(cells, json_is_real(value) ? json_real_value(value) : NAN);
+    }
+    cells_end_line(cells);
+    json_decref(json);
+}
+
+const char *view_words(struct arena *arena, const struct view_row *row)
+{
+    return row->words ? row->words : words_of(arena, row->key);
+}
+
+/* What stands between a key and the keys below it. */
+static const char *const joints[] = {[VIEW_ONE] = ".", [VIEW_LIST] = "[].", [VIEW_MAP] = ".*."};
+
+void view_help(const struct view *view, const char *above, FILE *out)
+{
+    for (size_t i = 0; i < view->count; i++) {
+        const struct view_row *row = &view->rows[i];
+        char key[160];
+
+        if (!row->key || !row->brief)
+            continue;
+        snprintf(key, sizeof key, "%s%s%s", above, row->key, row->form == VIEW_MAP && !row->of ? ".*" : "");
+        fprintf(out, "  %-40s %s\n", key, row->brief);
+        snprintf(key, sizeof key, "%s%s%s", above, row->key, joints[row->form]);
+        if (row->of)
+            view_help(row->of, key, out);
+    }
+}
+
+json_t *view_keys(const struct view *view)
+{
+    struct arena arena = {0};
+    json_t *keys = json_object();
+
+    for (size_t i = 0; i < view->count; i++) {
+        const struct view_row *row = &view->rows[i];
+
+        if (row->key && row->brief)
+            json_put(keys, row->key, json_pack("{s:s, s:s}", "words", view_words(&arena, row), "brief", row->brief));
+    }
+    arena_release(&arena);
+    return keys;
+}
+
+bool view_explains(const struct view *view, const char *key)
+{
+    for (size_t i = 0; i < view->count; i++) {
+        const struct view_row *row = &view->rows[i];
+        size_t length = row->key && row->brief ? strlen(row->key) : 0;
+        const char *rest = key + length;
+
+        if (!length || strncmp(key, row->key, length) != 0)
+            continue;
+        if (!*rest || (row->form == VIEW_MAP && !row->of && *rest == '.'))
+            return true;
+        if (!row->of || strncmp(rest, joints[row->form], row->form == VIEW_LIST ? 3 : 1) != 0)
+            continue;
+        rest += row->form == VIEW_LIST ? 3 : 1;
+        if (row->form == VIEW_MAP && !*(rest += strcspn(rest, ".")))
+            return true;
+        if (view_explains(row->of, rest + (row->form == VIEW_MAP)))
+            return true;
+    }
+    return false;
+}

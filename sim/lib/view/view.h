@@ -1,0 +1,80 @@
+/* view: what a result says, once: rows of a key, what it means, and its value. JSON, help, sentences for people (say.h) and
+ * the page's fields are made of the same rows.
+ *
+ *     #define CAR(ROW) \
+ *         ROW(speed_m_per_s, json_finite(car->speed), "of the whole way", .words = "speed") \
+ *         ROW(driver, json_words(car->driver), "who drove")
+ *     VIEW(car_view, struct car, car, CAR)
+ */
+#ifndef DTSIM_VIEW_H
+#define DTSIM_VIEW_H
+
+#include "base/cells.h"
+#include "files/json.h"
+
+struct view_row {
+    const char *key;             /* NULL: the row is left out everywhere */
+    const char *brief;           /* its meaning, and its unit where the key does not end in one; NULL: a fact for sentences alone,
+                                  * which help and programs do not get */
+    const char *words;           /* what people call it; NULL: as words_of() says */
+    const struct view *of;       /* rows of the object, or of each item of the list, that is its value */
+    enum { VIEW_ONE, VIEW_LIST, VIEW_MAP } form;     /* VIEW_MAP: the keys of the object follow from what it describes */
+};
+
+struct view {
+    const struct view_row *rows;
+    size_t count;
+    json_t *(*value)(size_t row, const void *of);    /* the caller owns the reference; NULL: the key is left out */
+};
+
+/* Defines a view of its file (VIEW_SHARED: of the program), whose values are expressions over `it`, a TYPE const *. Rows:
+ * ROW(key, value, brief, .words = ..., .of = ...). */
+#define VIEW(name, type, it, ROWS) \
+    VIEW_PARTS(name, type, it, ROWS) \
+    static const struct view name = {name##_rows, COUNT(name##_rows), name##_value};
+#define VIEW_SHARED(name, type, it, ROWS) \
+    VIEW_PARTS(name, type, it, ROWS) \
+    const struct view name = {name##_rows, COUNT(name##_rows), name##_value};
+#define VIEW_PARTS(name, type, it, ROWS) \
+    static json_t *name##_value(size_t view_at, const void *view_it) \
+    { \
+        enum { ROWS(VIEW_ENUMERATOR) }; \
+        type const *it = view_it; \
+        (void)it; \
+        switch (view_at) { ROWS(VIEW_CASE) } \
+        return NULL; \
+    } \
+    static const struct view_row name##_rows[] = {ROWS(VIEW_ROW)};
+#define VIEW_ENUMERATOR(key, ...) view_##key,
+#define VIEW_CASE(key, value, ...) case view_##key: return value;
+#define VIEW_ROW(name, value, ...) {.key = #name, .brief = __VA_ARGS__},
+
+/* Adds what the rows say of it to an object: but for the facts for sentences alone, which view_facts() has too. */
+void view_put(const struct view *view, const void *of, json_t *json);
+json_t *view_json(const struct view *view, const void *of);
+json_t *view_facts(const struct view *view, const void *of);
+/* A list of what the rows say of each of the items, `size` bytes each. */
+json_t *view_list(const struct view *view, const void *items, size_t count, size_t size);
+void view_print(const struct view *view, const void *of, FILE *out);
+void json_print_all(json_t *json, FILE *out);        /* prints it and drops the reference */
+
+/* An object of numbers by name; a list of texts, NULL past the last. */
+json_t *json_numbers(const char *const *names, const double *numbers, size_t count);
+json_t *json_texts(const char *const *texts);
+json_t *json_words_or_null(const char *text);        /* null where the text is NULL or empty */
+json_t *json_count(size_t count);
+
+/* Lines of a table of tabulators: the keys that have a value of `of`, and the values; a null is "nan". */
+void view_columns(const struct view *view, const void *of, struct cells *cells);
+void view_cells(const struct view *view, const void *of, struct cells *cells);
+
+/* What people call the key of a row. */
+const char *view_words(struct arena *arena, const struct view_row *row);
+/* A line a key and its meaning, "  steady_state.updates    in the window"; `above` stands before each key. */
+void view_help(const struct view *view, const char *above, FILE *out);
+/* What the rows below a key are, for readers of the rows: {key: {"words", "brief"}}. */
+json_t *view_keys(const struct view *view);
+/* Whether the rows explain the key, "steady_state.updates" (of an item of a list "shapes[].pace"). */
+bool view_explains(const struct view *view, const char *key);
+
+#endif
