@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/words.h"
+#include "view/say.h"
 #include "files/json.h"
 
 static void put(const struct view *view, const void *of, bool facts, json_t *json)
@@ -56,6 +57,14 @@ void json_print_all(json_t *json, FILE *out)
 void view_print(const struct view *view, const void *of, FILE *out)
 {
     json_print_all(view_json(view, of), out);
+}
+
+void view_say(const struct view *view, const void *of, const char *line, FILE *out)
+{
+    json_t *facts = view_facts(view, of);
+
+    say(facts, line, out);
+    json_decref(facts);
 }
 
 json_t *json_numbers(const char *const *names, const double *numbers, size_t count)

@@ -56,6 +56,8 @@ json_t *view_facts(const struct view *view, const void *of);
 /* A list of what the rows say of each of the items, `size` bytes each. */
 json_t *view_list(const struct view *view, const void *items, size_t count, size_t size);
 void view_print(const struct view *view, const void *of, FILE *out);
+/* Says the line (say.h) of its facts. */
+void view_say(const struct view *view, const void *of, const char *line, FILE *out);
 void json_print_all(json_t *json, FILE *out);        /* prints it and drops the reference */
 
 /* An object of numbers by name; a list of texts, NULL past the last. */

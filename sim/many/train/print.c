@@ -75,12 +75,8 @@ static void print_shapes(const struct training *training, FILE *out)
     size_t count = training_shapes(training, shapes);
 
     fputs(training->course.shrunk ? "on fewer nodes\n" : "", out);
-    for (size_t i = 0; i < count && i < SHAPES_PRINTED; i++) {
-        json_t *facts = view_facts(&training_shape, &shapes[i]);
-
-        say(facts, shape, out);
-        json_decref(facts);
-    }
+    for (size_t i = 0; i < count && i < SHAPES_PRINTED; i++)
+        view_say(&training_shape, &shapes[i], shape, out);
     if (count > SHAPES_PRINTED)
         fprintf(out, "  and %zu more shapes (--json)\n", count - SHAPES_PRINTED);
     if (training->course.shrunk && !count)
@@ -90,13 +86,10 @@ static void print_shapes(const struct training *training, FILE *out)
 
 void training_row(const struct training *training, bool headed, FILE *out)
 {
-    json_t *facts = view_facts(&training_view, training);
-
     if (headed)
         fputs("| training | GPUs | step | days | reported | GPU-hours | reported | error | goodput | reported | not explained |\n"
               "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n", out);
-    say(facts, markdown, out);
-    json_decref(facts);
+    view_say(&training_view, training, markdown, out);
 }
 
 void training_print(const struct training *training, FILE *out)

@@ -161,11 +161,8 @@ VIEW(summary_view, struct summed, it, SUMMARY)
 
 static void say_summary(struct summed summed, const char *line, FILE *out)
 {
-    json_t *facts = summed.summary->count ? view_facts(&summary_view, &summed) : NULL;
-
-    if (facts)
-        say(facts, line, out);
-    json_decref(facts);
+    if (summed.summary->count)
+        view_say(&summary_view, &summed, line, out);
 }
 
 /* A line for each measured column that has errors. */
@@ -327,11 +324,8 @@ static void print_bars(const struct validation *validation, FILE *out)
     size_t count = validation_bars(validation, bars);
 
     for (size_t i = 0; i < count; i++) {
-        json_t *facts = view_facts(&bar_view, &bars[i]);
-
         fputs(i ? "; " : "bars: ", out);
-        say(facts, "{name} {value:%.3g} of [?least at least|at most] {limit:%.3g}: [?passed pass|miss]", out);
-        json_decref(facts);
+        view_say(&bar_view, &bars[i], "{name} {value:%.3g} of [?least at least|at most] {limit:%.3g}: [?passed pass|miss]", out);
     }
     fputs(count ? "\n" : "", out);
 }
