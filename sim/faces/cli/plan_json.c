@@ -55,24 +55,11 @@ VIEW(counts_view, struct plan_counts, it, COUNTS)
         "why the first failed verification failed; else null")
 VIEW(verified_view, struct plan_outcome, it, VERIFIED)
 
-struct dropped { const char *why, *where; uint64_t points; };
-
 #define RULE(ROW) \
-    ROW(rule, json_words(it->why), "why it holds") \
-    ROW(where, json_words(it->where), "what must hold") \
-    ROW(points, json_count(it->points), "dropped by it")
-VIEW(rule_view, struct dropped, it, RULE)
-
-static json_t *rules_json(const struct space *space)
-{
-    json_t *rules = json_array();
-
-    for (size_t i = 0; i < space->nrules; i++)
-        if (space->selection.dropped[i])
-            json_append(rules, view_json(&rule_view, &(struct dropped){space->rules[i].why, space->rules[i].expression,
-                                                                      space->selection.dropped[i]}));
-    return rules;
-}
+    ROW(rule, it->selection.dropped[i] ? json_words(it->rules[i].why) : NULL, "why it holds") \
+    ROW(where, it->selection.dropped[i] ? json_words(it->rules[i].expression) : NULL, "what must hold") \
+    ROW(points, it->selection.dropped[i] ? json_count(it->selection.dropped[i]) : NULL, "dropped by it")
+VIEW(rule_view, struct space, it, RULE)
 
 #define REFUSAL(ROW) \
     ROW(rule, json_words(it->rule), "as errors have it") \
@@ -97,16 +84,14 @@ static json_t *held_json(const struct space *space)
     return json;
 }
 
-struct failed { const struct space *space; const struct plan_failure *failure; };
-
-static json_t *point_json(const struct failed *failed)
+static json_t *point_json(const struct told *told, uint64_t number)
 {
     json_t *values = json_object();
     struct arena arena = {0};
     struct error err = {0};
     struct point point = {0};
 
-    if (!point_make(&failed->space->sweep.points, failed->failure->number, &arena, &point, &err))
+    if (!point_make(&told->space->sweep.points, number, &arena, &point, &err))
         for (size_t v = 0; v < point.count; v++)
             json_put(values, point.items[v].name, json_words(node_flow(&arena, point.items[v].node)));
     error_release(&err);
@@ -115,19 +100,10 @@ static json_t *point_json(const struct failed *failed)
 }
 
 #define FAILURE(ROW) \
-    ROW(point, point_json(it), "its values of the axes", .form = VIEW_MAP) \
-    ROW(status, json_words(it->failure->status), "as rows have it") \
-    ROW(reason, json_words(it->failure->reason), "the same")
-VIEW(failure_view, struct failed, it, FAILURE)
-
-static json_t *failures_json(const struct told *told)
-{
-    json_t *failures = json_array();
-
-    for (size_t i = 0; i < told->outcome->failures.count; i++)
-        json_append(failures, view_json(&failure_view, &(struct failed){told->space, &told->outcome->failures.items[i]}));
-    return failures;
-}
+    ROW(point, point_json(it, it->outcome->failures.items[i].number), "its values of the axes", .form = VIEW_MAP) \
+    ROW(status, json_words(it->outcome->failures.items[i].status), "as rows have it") \
+    ROW(reason, json_words(it->outcome->failures.items[i].reason), "the same")
+VIEW(failure_view, struct told, it, FAILURE)
 
 /* The sentences that people get, an item each. */
 static json_t *conclusions_json(const struct told *told)
@@ -165,10 +141,10 @@ static const char *const statuses[] = {"proven", "not proven", "none feasible"};
     ROW(axis_reasons, axes_json(it->space, true), "why an auto axis has these", .form = VIEW_MAP) \
     ROW(held, held_json(it->space), \
         "the values of a key with an auto that was not searched, though other values may change the result", .form = VIEW_MAP) \
-    ROW(rules, rules_json(it->space), "those that drop any", .form = VIEW_LIST, .of = &rule_view) \
+    ROW(rules, view_each(&rule_view, it->space, it->space->nrules), "those that drop any", .form = VIEW_LIST, .of = &rule_view) \
     ROW(refusals, view_list(&refusal_view, it->outcome->refusals.items, it->outcome->refusals.count, \
         sizeof *it->outcome->refusals.items), "of counts.refused", .form = VIEW_LIST, .of = &refusal_view) \
-    ROW(failures, failures_json(it), "of counts.failed; they are in no proof", .form = VIEW_LIST, .of = &failure_view) \
+    ROW(failures, view_each(&failure_view, it, it->outcome->failures.count), "of counts.failed; they are in no proof", .form = VIEW_LIST, .of = &failure_view) \
     ROW(folder, json_words(it->options->folder), "where rank-01.yaml and so on stand") \
     ROW(front, json_boolean(it->front), "whether the rows are a Pareto front: no other row is better in all objectives") \
     ROW(tied, it->front ? json_null() : view_json(&tied_view, it), "null: a front", .of = &tied_view) \
@@ -188,23 +164,11 @@ static json_t *shown_json(const struct told *told)
     ROW(rows, shown_json(it), "of --json: what is shown, as 'dtsim results --json' prints it, with in_framework and metrics")
 VIEW(rows_view, struct told, it, ROWS_SHOWN)
 
-struct place { const char *id; struct tie_rank rank; };
-
 #define PLACE(ROW) \
-    ROW(id, json_words(it->id), "of a row") \
-    ROW(rank, json_count(it->rank.rank), "its place, from 1") \
-    ROW(shared, json_boolean(it->rank.shared), "whether others have it too")
-VIEW(place_view, struct place, it, PLACE)
-
-static json_t *places_json(const struct results *results)
-{
-    json_t *places = json_array();
-
-    for (size_t i = 0; results && i < results->rows.count; i++)
-        json_append(places, view_json(&place_view,
-                                      &(struct place){store_id(results->rows.items[i]), results_rank_of(results, i)}));
-    return places;
-}
+    ROW(id, json_words(store_id(it->rows.items[i])), "of a row") \
+    ROW(rank, json_count(results_rank_of(it, i).rank), "its place, from 1") \
+    ROW(shared, json_boolean(results_rank_of(it, i).shared), "whether others have it too")
+VIEW(place_view, struct results, it, PLACE)
 
 /* NULL: nothing orders the rows. */
 static const char *ranked_by(const struct results *results)
@@ -252,7 +216,7 @@ static json_t *first_json(const struct results *results, bool front)
     ROW(name, json_words(it->space->sweep.name), "of plan.json: of the scenario") \
     ROW(first, first_json(it->results, it->front), "of plan.json: of the first row; a later search in this folder whose first " \
         "row is not as good leaves these files and writes its own into DIR/2", .of = &first_view) \
-    ROW(places, places_json(it->results), "of plan.json: of rows, best first", .form = VIEW_LIST, .of = &place_view) \
+    ROW(places, view_each(&place_view, it->results, it->results ? it->results->rows.count : 0), "of plan.json: of rows, best first", .form = VIEW_LIST, .of = &place_view) \
     ROW(ranked, ranked_by(it->results) ? json_words(ranked_by(it->results)) : NULL, \
         "of plan.json: the metric that orders rows") \
     ROW(tie, ranked_by(it->results) ? tie_json(it->results) : NULL, "of plan.json: what it means that rows share a place")

@@ -7,36 +7,45 @@
 #include "view/say.h"
 #include "files/json.h"
 
-static void put(const struct view *view, const void *of, bool facts, json_t *json)
+static json_t *put(const struct view *view, const void *of, size_t number, bool facts, json_t *json)
 {
     for (size_t i = 0; i < view->count; i++) {
         const struct view_row *row = &view->rows[i];
-        json_t *value = row->key && (row->brief || facts) ? view->value(i, of) : NULL;
+        json_t *value = row->key && (row->brief || facts) ? view->value(i, of, number) : NULL;
 
         if (value)
             json_put(json, row->key, value);
     }
+    return json;
 }
 
 void view_put(const struct view *view, const void *of, json_t *json)
 {
-    put(view, of, false, json);
+    put(view, of, 0, false, json);
 }
 
 json_t *view_facts(const struct view *view, const void *of)
 {
-    json_t *json = json_object();
-
-    put(view, of, true, json);
-    return json;
+    return put(view, of, 0, true, json_object());
 }
 
 json_t *view_json(const struct view *view, const void *of)
 {
-    json_t *json = json_object();
+    return put(view, of, 0, false, json_object());
+}
 
-    view_put(view, of, json);
-    return json;
+json_t *view_each(const struct view *view, const void *of, size_t count)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < count; i++) {
+        json_t *item = put(view, of, i, false, json_object());
+
+        if (json_object_size(item))
+            json_append(list, json_incref(item));
+        json_decref(item);
+    }
+    return list;
 }
 
 json_t *view_list(const struct view *view, const void *items, size_t count, size_t size)
@@ -59,12 +68,17 @@ void view_print(const struct view *view, const void *of, FILE *out)
     json_print_all(view_json(view, of), out);
 }
 
-void view_say(const struct view *view, const void *of, const char *line, FILE *out)
+void view_say_item(const struct view *view, const void *of, size_t i, const char *line, FILE *out)
 {
-    json_t *facts = view_facts(view, of);
+    json_t *facts = put(view, of, i, true, json_object());
 
     say(facts, line, out);
     json_decref(facts);
+}
+
+void view_say(const struct view *view, const void *of, const char *line, FILE *out)
+{
+    view_say_item(view, of, 0, line, out);
 }
 
 json_t *json_numbers(const char *const *names, const double *numbers, size_t count)
@@ -106,9 +120,9 @@ void view_columns(const struct view *view, const void *of, struct cells *cells)
     json_decref(json);
 }
 
-void view_cells(const struct view *view, const void *of, struct cells *cells)
+void view_cells(const struct view *view, const void *of, size_t i, struct cells *cells)
 {
-    json_t *json = view_json(view, of), *value;
+    json_t *json = put(view, of, i, false, json_object()), *value;
     const char *key;
 
     json_object_foreach(json, key, value) {

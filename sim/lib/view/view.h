@@ -24,11 +24,11 @@ struct view_row {
 struct view {
     const struct view_row *rows;
     size_t count;
-    json_t *(*value)(size_t row, const void *of);    /* the caller owns the reference; NULL: the key is left out */
+    json_t *(*value)(size_t row, const void *of, size_t i);  /* the caller owns the reference; NULL: the key is left out */
 };
 
-/* Defines a view of its file (VIEW_SHARED: of the program), whose values are expressions over `it`, a TYPE const *. Rows:
- * ROW(key, value, brief, .words = ..., .of = ...). */
+/* Defines a view of its file (VIEW_SHARED: of the program), whose values are expressions over `it`, a TYPE const *, and, of the
+ * items of a list that it holds, their number `i`. Rows: ROW(key, value, brief, .words = ..., .of = ...). */
 #define VIEW(name, type, it, ROWS) \
     VIEW_PARTS(name, type, it, ROWS) \
     static const struct view name = {name##_rows, COUNT(name##_rows), name##_value};
@@ -36,11 +36,11 @@ struct view {
     VIEW_PARTS(name, type, it, ROWS) \
     const struct view name = {name##_rows, COUNT(name##_rows), name##_value};
 #define VIEW_PARTS(name, type, it, ROWS) \
-    static json_t *name##_value(size_t view_at, const void *view_it) \
+    static json_t *name##_value(size_t view_at, const void *view_it, size_t i) \
     { \
         enum { ROWS(VIEW_ENUMERATOR) }; \
         type const *it = view_it; \
-        (void)it; \
+        (void)it, (void)i; \
         switch (view_at) { ROWS(VIEW_CASE) } \
         return NULL; \
     } \
@@ -53,11 +53,14 @@ struct view {
 void view_put(const struct view *view, const void *of, json_t *json);
 json_t *view_json(const struct view *view, const void *of);
 json_t *view_facts(const struct view *view, const void *of);
-/* A list of what the rows say of each of the items, `size` bytes each. */
+/* A list of what the rows say of each of the items, `size` bytes each; or of the items that it holds, numbers 0 to `count`, but
+ * those without any value. */
 json_t *view_list(const struct view *view, const void *items, size_t count, size_t size);
+json_t *view_each(const struct view *view, const void *of, size_t count);
 void view_print(const struct view *view, const void *of, FILE *out);
-/* Says the line (say.h) of its facts. */
+/* Says the line (say.h) of its facts, or of the facts of its item. */
 void view_say(const struct view *view, const void *of, const char *line, FILE *out);
+void view_say_item(const struct view *view, const void *of, size_t i, const char *line, FILE *out);
 void json_print_all(json_t *json, FILE *out);        /* prints it and drops the reference */
 
 /* An object of numbers by name; a list of texts, NULL past the last. */
@@ -68,7 +71,7 @@ json_t *json_count(size_t count);
 
 /* Lines of a table of tabulators: the keys that have a value of `of`, and the values; a null is "nan". */
 void view_columns(const struct view *view, const void *of, struct cells *cells);
-void view_cells(const struct view *view, const void *of, struct cells *cells);
+void view_cells(const struct view *view, const void *of, size_t i, struct cells *cells);
 
 /* What people call the key of a row. */
 const char *view_words(struct arena *arena, const struct view_row *row);

@@ -202,39 +202,32 @@ VIEW(reported_view, struct reported_spec, it, REPORTED)
     ROW(unexplained, json_finite(reported(it)->goodput - it->goodput.mean), NULL)
 VIEW_SHARED(training_view, struct training, it, TRAINING)
 
-/* Of a trial, by its number. */
-struct trial_line { const struct training *training; size_t number; const struct trial *trial; };
-
-static json_t *lost(const struct trial_line *line, enum loss loss)
+static json_t *lost(const struct training *training, size_t trial, enum loss loss)
 {
-    return (int)loss < training_losses(line->training) ? json_finite(line->trial->losses[loss]) : NULL;
+    return (int)loss < training_losses(training) ? json_finite(training->trials[trial].losses[loss]) : NULL;
 }
 
 #define TRIAL(ROW) \
-    ROW(trial, json_count(it->number), "from 0") \
-    ROW(end, json_words(trial_end_names[it->trial->end]), "finished, stopped or stuck") \
-    ROW(wall_s, json_finite(it->trial->wall), "wall time") \
-    ROW(gpu_s, json_finite(it->trial->gpu_seconds), "of the GPUs that train") \
-    ROW(energy_j, json_finite(training_energy(it->training, it->trial)), \
+    ROW(trial, json_count(i), "from 0") \
+    ROW(end, json_words(trial_end_names[it->trials[i].end]), "finished, stopped or stuck") \
+    ROW(wall_s, json_finite(it->trials[i].wall), "wall time") \
+    ROW(gpu_s, json_finite(it->trials[i].gpu_seconds), "of the GPUs that train") \
+    ROW(energy_j, json_finite(training_energy(it, &it->trials[i])), \
         "of the computers: as in result.json without train.energy.pue") \
-    ROW(failures, json_finite(it->trial->failures), "of the trial") \
-    ROW(nodes_lost, json_finite(it->trial->nodes_lost), "failures that lose a node") \
-    ROW(lost_work_s, lost(it, LOSS_WORK), "as in time_shares; so all further columns") \
-    ROW(detection_s, lost(it, LOSS_DETECTION), "") ROW(waiting_s, lost(it, LOSS_WAITING), "") \
-    ROW(replacement_s, lost(it, LOSS_REPLACEMENT), "") ROW(initialisation_s, lost(it, LOSS_INITIALISATION), "") \
-    ROW(loading_s, lost(it, LOSS_LOADING), "") ROW(fewer_nodes_s, lost(it, LOSS_FEWER), "") \
-    ROW(redundant_work_s, lost(it, LOSS_REDUNDANT), "")
-VIEW(trial_view, struct trial_line, it, TRIAL)
+    ROW(failures, json_finite(it->trials[i].failures), "of the trial") \
+    ROW(nodes_lost, json_finite(it->trials[i].nodes_lost), "failures that lose a node") \
+    ROW(lost_work_s, lost(it, i, LOSS_WORK), "as in time_shares; so all further columns") \
+    ROW(detection_s, lost(it, i, LOSS_DETECTION), "") ROW(waiting_s, lost(it, i, LOSS_WAITING), "") \
+    ROW(replacement_s, lost(it, i, LOSS_REPLACEMENT), "") ROW(initialisation_s, lost(it, i, LOSS_INITIALISATION), "") \
+    ROW(loading_s, lost(it, i, LOSS_LOADING), "") ROW(fewer_nodes_s, lost(it, i, LOSS_FEWER), "") \
+    ROW(redundant_work_s, lost(it, i, LOSS_REDUNDANT), "")
+VIEW(trial_view, struct training, it, TRIAL)
 
 static void write_trials(const struct training *training, struct cells *cells)
 {
-    for (size_t i = 0; i < training->options.trials; i++) {
-        struct trial_line line = {training, i, &training->trials[i]};
-
-        if (i == 0)
-            view_columns(&trial_view, &line, cells);
-        view_cells(&trial_view, &line, cells);
-    }
+    view_columns(&trial_view, training, cells);
+    for (size_t i = 0; i < training->options.trials; i++)
+        view_cells(&trial_view, training, i, cells);
 }
 
 #define EVENT(ROW) \
@@ -247,7 +240,7 @@ VIEW(event_view, struct trial_event, it, EVENT)
 
 static void write_event(void *context, const struct trial_event *event)
 {
-    view_cells(&event_view, event, context);
+    view_cells(&event_view, event, 0, context);
 }
 
 static void write_events(const struct training *training, struct cells *cells)
@@ -258,57 +251,55 @@ static void write_events(const struct training *training, struct cells *cells)
     trial_run(&rules, 0, write_event, cells);
 }
 
-struct phase_line { const struct stretch *stretch; const struct step *step; };
-
 #define PHASE(ROW) \
-    ROW(phase, json_integer(it->stretch->phase), "of train.phases, from 0") \
-    ROW(ramp, json_integer(it->stretch->ramp), "1: its batch still grows") \
-    ROW(batch, json_integer(it->step->batch), "samples a step") \
-    ROW(sequence, json_integer(it->step->sequence), "tokens a sample") \
-    ROW(gpus, json_integer(it->step->gpus), "that train") \
-    ROW(nodes, json_integer(it->step->nodes), "on which they are") \
-    ROW(steps, json_finite(it->stretch->steps), "that are alike") \
-    ROW(step_s, json_finite(it->step->seconds), "of one of them") \
-    ROW(samples, json_finite(it->stretch->steps * it->step->samples), "of all of them") \
-    ROW(tokens, json_finite(it->stretch->steps * it->step->tokens), "of all of them; nan: the model has none") \
-    ROW(mfu, json_finite(it->step->mfu), "of them") \
-    ROW(power_w, json_finite(it->step->power), "of the computers")
-VIEW(phase_view, struct phase_line, it, PHASE)
+    ROW(phase, json_integer(it->stretches.items[i].phase), "of train.phases, from 0") \
+    ROW(ramp, json_integer(it->stretches.items[i].ramp), "1: its batch still grows") \
+    ROW(batch, json_integer(it->kinds.items[it->stretches.items[i].step].batch), "samples a step") \
+    ROW(sequence, json_integer(it->kinds.items[it->stretches.items[i].step].sequence), "tokens a sample") \
+    ROW(gpus, json_integer(it->kinds.items[it->stretches.items[i].step].gpus), "that train") \
+    ROW(nodes, json_integer(it->kinds.items[it->stretches.items[i].step].nodes), "on which they are") \
+    ROW(steps, json_finite(it->stretches.items[i].steps), "that are alike") \
+    ROW(step_s, json_finite(it->kinds.items[it->stretches.items[i].step].seconds), "of one of them") \
+    ROW(samples, json_finite(it->stretches.items[i].steps * it->kinds.items[it->stretches.items[i].step].samples), "of all of them") \
+    ROW(tokens, json_finite(it->stretches.items[i].steps * it->kinds.items[it->stretches.items[i].step].tokens), "of all of them; nan: the model has none") \
+    ROW(mfu, json_finite(it->kinds.items[it->stretches.items[i].step].mfu), "of them") \
+    ROW(power_w, json_finite(it->kinds.items[it->stretches.items[i].step].power), "of the computers")
+VIEW(phase_view, struct steps, it, PHASE)
 
 static void write_phases(const struct training *training, struct cells *cells)
 {
-    for (size_t i = 0; i < training->steps.stretches.count; i++) {
-        const struct stretch *stretch = &training->steps.stretches.items[i];
-        struct phase_line line = {stretch, steps_of(&training->steps, stretch)};
-
-        if (i == 0)
-            view_columns(&phase_view, &line, cells);
-        view_cells(&phase_view, &line, cells);
-    }
+    view_columns(&phase_view, &training->steps, cells);
+    for (size_t i = 0; i < training->steps.stretches.count; i++)
+        view_cells(&phase_view, &training->steps, i, cells);
 }
 
-struct progress_line { struct milestone milestone; double clock; struct estimate passed; };
+/* When that part of the training's clock has passed. */
+static double clock_of(const struct training *training, size_t part)
+{
+    return training->course.end * (double)part / TRIAL_PARTS;
+}
+
+static struct milestone at(const struct training *training, size_t part)
+{
+    return course_at(&training->course, clock_of(training, part));
+}
 
 #define PROGRESS(ROW) \
-    ROW(steps, json_finite(it->milestone.steps), "how far the training is") \
-    ROW(samples, json_finite(it->milestone.samples), "the same") \
-    ROW(tokens, isnan(it->milestone.tokens) ? json_words("") : json_real(it->milestone.tokens), "the same") \
-    ROW(uninterrupted_s, json_finite(it->clock), "wall time after which it is so far, without failures") \
-    ROW(p10_s, json_finite(it->passed.p10), "the same for good, of the trials that finished: 10 % take no longer") \
-    ROW(p50_s, json_finite(it->passed.p50), "50 %") \
-    ROW(p90_s, json_finite(it->passed.p90), "90 %")
-VIEW(progress_view, struct progress_line, it, PROGRESS)
+    ROW(steps, json_finite(at(it, i).steps), "how far the training is") \
+    ROW(samples, json_finite(at(it, i).samples), "the same") \
+    ROW(tokens, isnan(at(it, i).tokens) ? json_words("") : json_real(at(it, i).tokens), "the same") \
+    ROW(uninterrupted_s, json_finite(clock_of(it, i)), "wall time after which it is so far, without failures") \
+    ROW(p10_s, json_finite(it->passed[i].p10), "the same for good, of the trials that finished: 10 % take no longer") \
+    ROW(p50_s, json_finite(it->passed[i].p50), "50 %") \
+    ROW(p90_s, json_finite(it->passed[i].p90), "90 %")
+VIEW(progress_view, struct training, it, PROGRESS)
 
 /* Without failures, and over the trials. */
 static void write_progress(const struct training *training, struct cells *cells)
 {
-    view_columns(&progress_view, &(struct progress_line){0}, cells);
-    for (int part = 0; part <= TRIAL_PARTS && training->ended[TRIAL_FINISHED]; part++) {
-        double clock = training->course.end * part / TRIAL_PARTS;
-
-        view_cells(&progress_view, &(struct progress_line){course_at(&training->course, clock), clock, training->passed[part]},
-                   cells);
-    }
+    view_columns(&progress_view, training, cells);
+    for (size_t part = 0; part <= TRIAL_PARTS && training->ended[TRIAL_FINISHED]; part++)
+        view_cells(&progress_view, training, part, cells);
 }
 
 static const char *const names[] = {"trials", "events", "phases", "progress", NULL};

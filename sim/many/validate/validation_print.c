@@ -190,52 +190,48 @@ static json_t *failure_json(const struct outcome *outcome)
     return errors;
 }
 
-/* A row of a paper, and how it ended. */
-struct row_of { const struct validation *validation; const struct paper_row *row; const struct outcome *outcome; size_t at; };
-
 /* By measured column. */
-static json_t *columns_json(const struct row_of *row, bool errors)
+static json_t *columns_json(const struct validation *validation, size_t row, bool errors)
 {
-    const struct paper *paper = row->validation->paper;
+    const struct paper *paper = validation->paper;
     json_t *json = json_object();
 
     for (size_t c = 0; c < paper->ncolumns; c++)
         if (paper->columns[c].kind == COLUMN_MEASURED)
             json_put(json, paper->columns[c].name,
-                     json_finite(errors ? validation_error(row->validation, row->at, c) : row->row->measured[c]));
+                     json_finite(errors ? validation_error(validation, row, c) : paper->rows[row].measured[c]));
     return json;
 }
 
 #define PAPER_ROW(ROW) \
-    ROW(id, json_words(it->row->id), "of the row") \
-    ROW(group, json_words(it->row->group), "of rows among which ranks are compared") \
-    ROW(software, it->outcome->measurable ? json_words(it->outcome->likeness.software) : json_null(), "null: not measurable") \
-    ROW(expect, json_words(it->row->oom ? "oom" : "fits"), "fits or oom, as published") \
-    ROW(found, json_words(!it->outcome->simulated ? "failed" : it->outcome->fits ? "fits" : "oom"), \
+    ROW(id, json_words(it->paper->rows[i].id), "of the row") \
+    ROW(group, json_words(it->paper->rows[i].group), "of rows among which ranks are compared") \
+    ROW(software, it->outcomes[i].measurable ? json_words(it->outcomes[i].likeness.software) : json_null(), "null: not measurable") \
+    ROW(expect, json_words(it->paper->rows[i].oom ? "oom" : "fits"), "fits or oom, as published") \
+    ROW(found, json_words(!it->outcomes[i].simulated ? "failed" : it->outcomes[i].fits ? "fits" : "oom"), \
         "fits, oom or failed, as predicted") \
-    ROW(errors, it->outcome->simulated ? NULL : failure_json(it->outcome), "of a row that failed") \
-    ROW(measured, columns_json(it, false), "by column", .form = VIEW_MAP) \
-    ROW(predicted, it->outcome->simulated ? view_json(&metrics_view, &it->outcome->metrics) : json_object(), \
+    ROW(errors, it->outcomes[i].simulated ? NULL : failure_json(&it->outcomes[i]), "of a row that failed") \
+    ROW(measured, columns_json(it, i, false), "by column", .form = VIEW_MAP) \
+    ROW(predicted, it->outcomes[i].simulated ? view_json(&metrics_view, &it->outcomes[i].metrics) : json_object(), \
         "metrics as in result.json", .form = VIEW_MAP) \
-    ROW(breakdown_s, it->outcome->simulated ? breakdown_json(&it->outcome->metrics) : json_null(), "as in result.json", \
+    ROW(breakdown_s, it->outcomes[i].simulated ? breakdown_json(&it->outcomes[i].metrics) : json_null(), "as in result.json", \
         .form = VIEW_MAP) \
-    ROW(error, columns_json(it, true), \
+    ROW(error, columns_json(it, i, true), \
         "by column: predicted / measured - 1 of a time, or of the time that a rate stands for; of a share the difference", \
         .form = VIEW_MAP) \
-    ROW(plain_error, json_finite(validation_error(it->validation->plain, it->at, it->validation->first)), \
+    ROW(plain_error, json_finite(validation_error(it->plain, i, it->first)), \
         "of the first column, asked plainly") \
-    ROW(relative_error, json_finite(validation_relative_error(it->validation, it->at)), \
+    ROW(relative_error, json_finite(validation_relative_error(it, i)), \
         "of the ratio to the row that it is relative to")
-VIEW(paper_row_view, struct row_of, it, PAPER_ROW)
+VIEW(paper_row_view, struct validation, it, PAPER_ROW)
 
 static json_t *rows_json(const struct validation *validation)
 {
-    json_t *rows = json_array();
+    json_t *rows = view_each(&paper_row_view, validation, validation->paper->nrows);
 
-    for (size_t i = 0; i < validation->paper->nrows; i++)
-        if (validation->outcomes[i].selected)
-            json_append(rows, view_json(&paper_row_view, &(struct row_of){validation, &validation->paper->rows[i],
-                                                                          &validation->outcomes[i], i}));
+    for (size_t i = validation->paper->nrows; i-- > 0;)
+        if (!validation->outcomes[i].selected)
+            json_array_remove(rows, i);
     return rows;
 }
 

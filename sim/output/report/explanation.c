@@ -78,8 +78,10 @@ static const char *kind_text(int kind, char *buffer, size_t size)
     return buffer;
 }
 
-/* A wait, kind of time or what-if of a whole of so many seconds. */
-struct waiting { const struct idle_wait *wait; double whole; };
+static double whole_of(const struct explanation *explanation)
+{
+    return explanation->run->metrics.iteration_time;
+}
 
 static json_t *wait_words(const struct idle_wait *wait)
 {
@@ -89,24 +91,16 @@ static json_t *wait_words(const struct idle_wait *wait)
 }
 
 #define WAIT(ROW) \
-    ROW(rank, json_integer(it->wait->rank), "that does not compute") \
-    ROW(for, json_string(idle_cause_names[it->wait->cause]), "what it waits for") \
-    ROW(of_rank, it->wait->on < 0 ? json_null() : json_integer(it->wait->on), "which computes meanwhile; null: no one alone") \
-    ROW(bubble_s, json_real(it->wait->bubble), "while the rank that it waits for computes") \
-    ROW(exposed_s, json_real(it->wait->exposed), "for communication that nothing hides") \
-    ROW(all_s, json_real(it->wait->bubble + it->wait->exposed), NULL) \
-    ROW(whole_s, json_real(it->whole), NULL) \
-    ROW(words, wait_words(it->wait), NULL)
-VIEW(wait_view, struct waiting, it, WAIT)
-
-static json_t *idle_list(const struct idle *idle)
-{
-    json_t *list = json_array();
-
-    for (size_t i = 0; i < idle->count; i++)
-        json_append(list, view_json(&wait_view, &(struct waiting){&idle->items[i], 0}));
-    return list;
-}
+    ROW(rank, json_integer(it->idle.items[i].rank), "that does not compute") \
+    ROW(for, json_string(idle_cause_names[it->idle.items[i].cause]), "what it waits for") \
+    ROW(of_rank, it->idle.items[i].on < 0 ? json_null() : json_integer(it->idle.items[i].on), \
+        "which computes meanwhile; null: no one alone") \
+    ROW(bubble_s, json_real(it->idle.items[i].bubble), "while the rank that it waits for computes") \
+    ROW(exposed_s, json_real(it->idle.items[i].exposed), "for communication that nothing hides") \
+    ROW(all_s, json_real(it->idle.items[i].bubble + it->idle.items[i].exposed), NULL) \
+    ROW(whole_s, json_real(whole_of(it)), NULL) \
+    ROW(words, wait_words(&it->idle.items[i]), NULL)
+VIEW(wait_view, struct explanation, it, WAIT)
 
 /* On the path nobody waits. */
 static json_t *kinds_json(const double *seconds)
@@ -117,27 +111,25 @@ static json_t *kinds_json(const double *seconds)
     return json;
 }
 
-struct on_path { const struct program *program; const struct path_piece *piece; };
-
-static const struct op *op_of(const struct on_path *on)
+static const struct op *op_of(const struct explanation *explanation, size_t piece)
 {
-    return &on->program->ops.items[on->piece->op];
+    return &explanation->run->lowered.program.ops.items[explanation->path.pieces.items[piece].op];
 }
 
-static const struct lane *lane_of(const struct on_path *on)
+static const struct lane *lane_of(const struct explanation *explanation, size_t piece)
 {
-    return &on->program->lanes.items[op_of(on)->lane];
+    return &explanation->run->lowered.program.lanes.items[op_of(explanation, piece)->lane];
 }
 
 #define PIECE(ROW) \
-    ROW(rank, json_integer(lane_of(it)->rank), "whose operation it is") \
-    ROW(lane, json_string(lane_kind_names[lane_of(it)->kind]), "stream of the rank, or engine") \
-    ROW(kind, json_string(op_what_names[op_of(it)->what]), "what it does") \
-    ROW(stage, json_integer(op_of(it)->stage), "virtual stage; -1: none") \
-    ROW(mb, json_integer(op_of(it)->mb), "micro-batch; -1: none") \
-    ROW(from_s, json_real(it->piece->from), "its start") \
-    ROW(to_s, json_real(it->piece->to), "its end")
-VIEW(piece_view, struct on_path, it, PIECE)
+    ROW(rank, json_integer(lane_of(it, i)->rank), "whose operation it is") \
+    ROW(lane, json_string(lane_kind_names[lane_of(it, i)->kind]), "stream of the rank, or engine") \
+    ROW(kind, json_string(op_what_names[op_of(it, i)->what]), "what it does") \
+    ROW(stage, json_integer(op_of(it, i)->stage), "virtual stage; -1: none") \
+    ROW(mb, json_integer(op_of(it, i)->mb), "micro-batch; -1: none") \
+    ROW(from_s, json_real(it->path.pieces.items[i].from), "its start") \
+    ROW(to_s, json_real(it->path.pieces.items[i].to), "its end")
+VIEW(piece_view, struct explanation, it, PIECE)
 
 static json_t *ranks_json(const struct critical_path *path)
 {
@@ -148,20 +140,10 @@ static json_t *ranks_json(const struct critical_path *path)
     return ranks;
 }
 
-static json_t *pieces_json(const struct explanation *explanation)
-{
-    json_t *pieces = json_array();
-
-    for (size_t i = 0; i < explanation->path.pieces.count; i++)
-        json_append(pieces, view_json(&piece_view, &(struct on_path){&explanation->run->lowered.program,
-                                                                     &explanation->path.pieces.items[i]}));
-    return pieces;
-}
-
 #define PATH(ROW) \
     ROW(kinds_s, kinds_json(it->path.seconds), "its time by kind", .form = VIEW_MAP) \
     ROW(ranks_s, ranks_json(&it->path), "a list: the same of each rank's operations") \
-    ROW(pieces, pieces_json(it), "its operations, from the first to the last", .form = VIEW_LIST, .of = &piece_view)
+    ROW(pieces, view_each(&piece_view, it, it->path.pieces.count), "its operations, from the first to the last", .form = VIEW_LIST, .of = &piece_view)
 VIEW(path_view, struct explanation, it, PATH)
 
 /* "--set strategy.chunks=2 --set 'cluster={platform: x}'". */
@@ -177,8 +159,6 @@ static const char *sets_text(struct arena *arena, const char *lines)
     }
     return text;
 }
-
-struct gained { const struct gain *gain; double whole; };
 
 static json_t *sets_json(const char *lines)
 {
@@ -207,31 +187,17 @@ static json_t *sets_words(const char *lines)
 VIEW(change_view, struct gain, it, CHANGE)
 
 #define GAIN(ROW) \
-    ROW(what_if, json_string(it->gain->name), "what costs less or nothing") \
-    ROW(iteration_time_s, json_real(it->gain->time), "if so, simulated") \
-    ROW(gain_s, json_real(it->whole - it->gain->time), "how much less that is") \
-    ROW(critical_path_s, json_real(it->gain->held), "the most that the critical path lets it gain") \
-    ROW(change, it->gain->sets ? view_json(&change_view, it->gain) : json_null(), \
+    ROW(what_if, json_string(it->gains.items[i].name), "what costs less or nothing") \
+    ROW(iteration_time_s, json_real(it->gains.items[i].time), "if so, simulated") \
+    ROW(gain_s, json_real(whole_of(it) - it->gains.items[i].time), "how much less that is") \
+    ROW(critical_path_s, json_real(it->gains.items[i].held), "the most that the critical path lets it gain") \
+    ROW(change, it->gains.items[i].sets ? view_json(&change_view, &it->gains.items[i]) : json_null(), \
         "of the scenario, from a short list, that comes nearest; null: none does", .of = &change_view) \
-    ROW(title, json_string(it->gain->title), NULL) \
-    ROW(whole_s, json_real(it->whole), NULL) \
-    ROW(more, json_real(it->gain->time / it->whole - 1), NULL) \
-    ROW(sets, sets_words(it->gain->sets), NULL)
-VIEW(gain_view, struct gained, it, GAIN)
-
-static double whole_of(const struct explanation *explanation)
-{
-    return explanation->run->metrics.iteration_time;
-}
-
-static json_t *gains_json(const struct explanation *explanation)
-{
-    json_t *list = json_array();
-
-    for (size_t i = 0; i < explanation->gains.count; i++)
-        json_append(list, view_json(&gain_view, &(struct gained){&explanation->gains.items[i], whole_of(explanation)}));
-    return list;
-}
+    ROW(title, json_string(it->gains.items[i].title), NULL) \
+    ROW(whole_s, json_real(whole_of(it)), NULL) \
+    ROW(more, json_real(it->gains.items[i].time / whole_of(it) - 1), NULL) \
+    ROW(sets, sets_words(it->gains.items[i].sets), NULL)
+VIEW(gain_view, struct explanation, it, GAIN)
 
 static const struct scenario *scenario_of(const struct explanation *explanation)
 {
@@ -259,9 +225,9 @@ static json_t *words_of_scenario(const struct scenario *scenario, bool setup)
     ROW(iteration_time_s, json_real(whole_of(it)), "as in result.json") \
     ROW(window_s, window_json(&it->run->metrics.window), "as in result.json") \
     ROW(breakdown_s, breakdown_json(&it->run->metrics), "as in result.json", .form = VIEW_MAP) \
-    ROW(idle, idle_list(&it->idle), "why ranks do not compute, by rank, the longest first", .form = VIEW_LIST, .of = &wait_view) \
+    ROW(idle, view_each(&wait_view, it, it->idle.count), "why ranks do not compute, by rank, the longest first", .form = VIEW_LIST, .of = &wait_view) \
     ROW(critical_path, view_json(&path_view, it), "operations that begin when the one before has ended", .of = &path_view) \
-    ROW(what_if, gains_json(it), "the largest gain first", .form = VIEW_LIST, .of = &gain_view) \
+    ROW(what_if, view_each(&gain_view, it, it->gains.count), "the largest gain first", .form = VIEW_LIST, .of = &gain_view) \
     ROW(engine, json_string(engine_names[scenario_of(it)->simulation.engine]), "that simulated it") \
     ROW(busiest_links, explanation_has_links(it) ? explanation_links(it) : NULL, \
         "left out: the network has no links besides NICs", .form = VIEW_LIST, .of = &busiest_view) \
@@ -325,7 +291,7 @@ static void print_idle(const struct explanation *explanation, FILE *out)
             const struct idle_wait *wait = &explanation->idle.items[i];
 
             if (wait->rank == rank && wait->bubble + wait->exposed >= 0.0005 * whole)
-                view_say(&wait_view, &(struct waiting){wait, whole}, "    {all_s~whole_s@-10} for {words}"
+                view_say_item(&wait_view, explanation, i, "    {all_s~whole_s@-10} for {words}"
                          "[?bubble_s>0 [?exposed_s>0  ({exposed_s~whole_s} of it on the way)]]\n", out);
         }
     }
@@ -364,7 +330,7 @@ static void print_path(const struct explanation *explanation, FILE *out)
 static void say_gains(const struct explanation *explanation, const char *line, FILE *out)
 {
     for (size_t i = 0; i < explanation->gains.count; i++)
-        view_say(&gain_view, &(struct gained){&explanation->gains.items[i], whole_of(explanation)}, line, out);
+        view_say_item(&gain_view, explanation, i, line, out);
 }
 
 void explanation_print(const struct explanation *explanation, FILE *out)
@@ -389,8 +355,7 @@ void explanation_markdown(const struct explanation *explanation, FILE *out)
 {
     fputs("| rank | waits for | computing there | on the way |\n|---:|---|---:|---:|\n", out);
     for (size_t i = 0; i < explanation->idle.count; i++)
-        view_say(&wait_view, &(struct waiting){&explanation->idle.items[i], whole_of(explanation)},
-                 "| {rank} | {words} | {bubble_s~whole_s} | {exposed_s~whole_s} |\n", out);
+        view_say_item(&wait_view, explanation, i, "| {rank} | {words} | {bubble_s~whole_s} | {exposed_s~whole_s} |\n", out);
     fputs("\n| on the critical path | time | share |\n|---|---:|---:|\n", out);
     say_kinds(&explanation->path, "| {kind} | {time_s~whole_s} | {share*100:%.1f} % |\n", out);
     fputs("\n| what if | iteration time | nearest change | with it |\n|---|---:|---|---:|\n", out);
