@@ -161,7 +161,8 @@ static bool say_choices(struct saying *saying, FILE *out)
     return true;
 }
 
-void say(const json_t *of, const char *line, FILE *out)
+/* The line; NULL where a key outside of [] is null or missing. The caller frees it. */
+static char *said(const json_t *of, const char *line)
 {
     struct saying saying = {of, line};
     char *text = NULL;
@@ -170,8 +171,44 @@ void say(const json_t *of, const char *line, FILE *out)
     bool all = say_part(&saying, "", part);
 
     text_close(part, &text);
-    fputs(all ? text : "", out);
+    if (all)
+        return text;
     free(text);
+    return NULL;
+}
+
+void say(const json_t *of, const char *line, FILE *out)
+{
+    char *text = said(of, line);
+
+    fputs(text ? text : "", out);
+    free(text);
+}
+
+void say_table(const json_t *list, const struct say_column *columns, size_t count, struct sheet *sheet, bool markdown, FILE *out)
+{
+    size_t i;
+    const json_t *item;
+
+    for (size_t c = 0; c < count; c++)
+        if (columns[c].head)
+            sheet_head(sheet, columns[c].head, columns[c].unit);
+    json_array_foreach(list, i, item) {
+        bool rest = false;
+
+        for (size_t c = 0; c < count && !rest; c++) {
+            char *text = said(item, columns[c].cell);
+
+            rest = !columns[c].head && text;
+            if (rest)
+                sheet_add_rest(sheet, text);
+            else if (columns[c].head)
+                sheet_add(sheet, text ? text : "-");
+            free(text);
+        }
+    }
+    sheet_print(sheet, markdown, out);
+    sheet_release(sheet);
 }
 
 void say_all(const json_t *of, const char *const *lines, FILE *out)

@@ -12,6 +12,7 @@
 #ifndef DTSIM_SAY_H
 #define DTSIM_SAY_H
 
+#include "base/sheet.h"
 #include "files/json.h"
 
 /* Prints the line; nothing where a key outside of [] is null or missing. Texts of others are made harmless. */
@@ -20,5 +21,10 @@ void say(const json_t *of, const char *line, FILE *out);
 void say_all(const json_t *of, const char *const *lines, FILE *out);
 /* The line for each item of a list. */
 void say_each(const json_t *list, const char *line, FILE *out);
+
+/* A table of a list: a column is its head, its unit or NULL, and the line of its cells, "-" where a key in it is null or missing.
+ * Where a column without a head says something, that is the rest of the row. `sheet` is as sheet.h asks for it; it is released. */
+struct say_column { const char *head, *unit, *cell; };
+void say_table(const json_t *list, const struct say_column *columns, size_t count, struct sheet *sheet, bool markdown, FILE *out);
 
 #endif

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/decimal.h"
+#include "base/text.h"
 #include "base/words.h"
 #include "view/say.h"
 #include "files/json.h"
@@ -135,6 +137,26 @@ void view_cells(const struct view *view, const void *of, size_t i, struct cells 
     }
     cells_end_line(cells);
     json_decref(json);
+}
+
+void view_csv(const struct view *view, const json_t *list, FILE *out)
+{
+    size_t at;
+    const json_t *item;
+
+    for (size_t i = 0; i < view->count && view->rows[i].brief; i++)
+        fprintf(out, "%s%s", i ? "," : "", view->rows[i].key);
+    json_array_foreach(list, at, item)
+        for (size_t i = 0; i < view->count && view->rows[i].brief; i++) {
+            const json_t *value = json_object_get(item, view->rows[i].key);
+
+            fputs(i ? "," : "\n", out);
+            if (json_is_number(value))
+                decimal_write(json_number_value(value), out);
+            else
+                text_write(TEXT_CSV, json_is_string(value) ? json_string_value(value) : "", out);
+        }
+    fputc('\n', out);
 }
 
 const char *view_words(struct arena *arena, const struct view_row *row)

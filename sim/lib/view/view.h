@@ -73,6 +73,9 @@ json_t *json_count(size_t count);
 void view_columns(const struct view *view, const void *of, struct cells *cells);
 void view_cells(const struct view *view, const void *of, size_t i, struct cells *cells);
 
+/* A list of the view as a table of commas: a column a key, empty where an item has none or null. */
+void view_csv(const struct view *view, const json_t *list, FILE *out);
+
 /* What people call the key of a row. */
 const char *view_words(struct arena *arena, const struct view_row *row);
 /* A line a key and its meaning, "  steady_state.updates    in the window"; `above` stands before each key. */

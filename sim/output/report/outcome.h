@@ -24,8 +24,6 @@ static inline bool outcome_failed(enum outcome outcome)
 /* How a row ended; OUTCOME_COUNT: it does not say, or nothing that is known. */
 enum outcome outcome_of(const json_t *row);
 
-/* What rows say: of the scenario; how it ended; of its numbers besides metrics_view. */
-extern const struct view asked_view, ended_view, point_view;
 /* Simulates the scenario on its own engine and puts into the row how that ended, with times corrected by anchors (NULL:
  * none), or why they are not. -1: the system did not let a file be
  * read (error_system), and the row says nothing. */

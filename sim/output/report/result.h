@@ -34,6 +34,8 @@ json_t *node_json(const struct node *node);
 
 /* What runs say, but for their metrics (metrics_view); their scenario; what its folder adds to a result. */
 extern const struct view run_view, resolved_view, folder_view;
+/* What rows of sweeps say: of the scenario; how it ended; of its numbers besides metrics_view (outcome.c). */
+extern const struct view asked_view, ended_view, point_view;
 /* Rows that results of runs and of sweeps have in common; `it` is a struct run. */
 #define COST_ROWS(ROW) \
     ROW(gpus, json_integer(scenario_gpus(it->workload->scenario)), "of the scenario") \

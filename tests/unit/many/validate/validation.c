@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "validate/validation.h"
+#include "view/view.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,0 +1,32 @@
+#include "cli/said.h"
+
+#include "cli/plan_print.h"
+#include "report/explanation.h"
+#include "report/result.h"
+#include "report/result_keys.h"
+#include "train/training.h"
+#include "validate/paper.h"
+#include "view/view.h"
+
+static const struct { const char *title; const struct view *view; } said[] = {
+    {"rows of dtsim sweep, by what was asked", &asked_view}, {"and how it ended", &ended_view},
+    {"dtsim compare --methods --json, a row", &methods_view}, {"dtsim plan --method --json, a row", &choice_view},
+    {"dtsim explain --json", &explanation_view}, {"dtsim validate --json, of a table", &validation_view},
+    {"dtsim show --memory --json", &memory_view}, {"the same of a sweep", &memory_grid_view},
+    {"dtsim show --kernels --json", &kernels_view}, {"dtsim show --alike --json", &alike_view},
+    {"dtsim check --json", &check_view}, {"the same of a sweep", &sweep_plan_view}, {"dtsim check --values --json", &values_view},
+    {"dtsim collective --json, a row", &collective_view}, {"dtsim collective --table --json, a row", &table_view},
+    {"dtsim calibrate fit --json", &calibration_view}, {"dtsim calibrate check --json", &calibrate_check_view},
+    {"dtsim list --json, a row", &listed_view},
+};
+
+void said_help(FILE *out)
+{
+    result_help(out);
+    training_help(out);
+    plan_help(out);
+    for (size_t i = 0; i < COUNT(said); i++) {
+        fprintf(out, "\n%s\n\n", said[i].title);
+        view_help(said[i].view, "", out);
+    }
+}
