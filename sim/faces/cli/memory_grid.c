@@ -229,7 +229,7 @@ static void print_table(struct grid *grid, FILE *out)
     print_note(grid, note, out);
 }
 
-static json_t *point_json(const struct grid *grid, size_t point)
+static json_t *settings_json(const struct grid *grid, size_t point)
 {
     json_t *json = json_object();
 
@@ -240,7 +240,7 @@ static json_t *point_json(const struct grid *grid, size_t point)
 }
 
 #define NEED(ROW) \
-    ROW(point, point_json(it, i), "its values, by path", .form = VIEW_MAP) \
+    ROW(point, settings_json(it, i), "its values, by path", .form = VIEW_MAP) \
     ROW(peak_memory_bytes, json_finite(it->needs[i].peak), "of the fullest GPU; null: it is no scenario") \
     ROW(memory_margin_bytes, json_finite(it->needs[i].room - it->needs[i].peak), "left on it; negative: it does not fit")
 VIEW(need_view, struct grid, it, NEED)

@@ -84,7 +84,7 @@ static json_t *held_json(const struct space *space)
     return json;
 }
 
-static json_t *point_json(const struct told *told, uint64_t number)
+static json_t *failed_point(const struct told *told, uint64_t number)
 {
     json_t *values = json_object();
     struct arena arena = {0};
@@ -100,7 +100,7 @@ static json_t *point_json(const struct told *told, uint64_t number)
 }
 
 #define FAILURE(ROW) \
-    ROW(point, point_json(it, it->outcome->failures.items[i].number), "its values of the axes", .form = VIEW_MAP) \
+    ROW(point, failed_point(it, it->outcome->failures.items[i].number), "its values of the axes", .form = VIEW_MAP) \
     ROW(status, json_words(it->outcome->failures.items[i].status), "as rows have it") \
     ROW(reason, json_words(it->outcome->failures.items[i].reason), "the same")
 VIEW(failure_view, struct told, it, FAILURE)

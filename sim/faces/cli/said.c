@@ -4,13 +4,16 @@
 #include "report/explanation.h"
 #include "report/result.h"
 #include "report/result_keys.h"
+#include "results/compared.h"
+#include "sweep/row.h"
 #include "train/training.h"
 #include "validate/paper.h"
 #include "view/view.h"
 
 static const struct { const char *title; const struct view *view; } said[] = {
-    {"rows of dtsim sweep, by what was asked", &asked_view}, {"and how it ended", &ended_view},
-    {"dtsim compare --methods --json, a row", &methods_view}, {"dtsim plan --method --json, a row", &choice_view},
+    {"the first line of what dtsim sweep writes", &sweep_header_view}, {"its rows: which", &begun_view}, {"what was asked", &asked_view},
+    {"how it ended", &ended_view}, {"and where --verify verified it, the numbers", &verified_view}, {"and", &verified_row_view},
+    {"dtsim compare --json, a row", &compared_view}, {"dtsim compare --methods --json, a row", &methods_view}, {"dtsim plan --method --json, a row", &choice_view},
     {"dtsim explain --json", &explanation_view}, {"dtsim validate --json, of a table", &validation_view},
     {"dtsim show --memory --json", &memory_view}, {"the same of a sweep", &memory_grid_view},
     {"dtsim show --kernels --json", &kernels_view}, {"dtsim show --alike --json", &alike_view},
