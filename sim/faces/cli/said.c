@@ -5,6 +5,7 @@
 #include "report/result.h"
 #include "report/result_keys.h"
 #include "results/compared.h"
+#include "results/results.h"
 #include "sweep/row.h"
 #include "train/training.h"
 #include "validate/paper.h"
@@ -12,7 +13,8 @@
 
 static const struct { const char *title; const struct view *view; } said[] = {
     {"the first line of what dtsim sweep writes", &sweep_header_view}, {"its rows: which", &begun_view}, {"what was asked", &asked_view},
-    {"how it ended", &ended_view}, {"and where --verify verified it, the numbers", &verified_view}, {"and", &verified_row_view},
+    {"how it ended", &ended_view}, {"and where --verify verified it, the numbers", &verified_view}, {"and its engine", &verified_row_view},
+    {"and where they are ordered by a number", &ranked_view},
     {"dtsim compare --json, a row", &compared_view}, {"dtsim compare --methods --json, a row", &methods_view}, {"dtsim plan --method --json, a row", &choice_view},
     {"dtsim explain --json", &explanation_view}, {"dtsim validate --json, of a table", &validation_view},
     {"dtsim show --memory --json", &memory_view}, {"the same of a sweep", &memory_grid_view},

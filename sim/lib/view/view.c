@@ -165,7 +165,7 @@ const char *view_words(struct arena *arena, const struct view_row *row)
 }
 
 /* What stands between a key and the keys below it. */
-static const char *const joints[] = {[VIEW_ONE] = ".", [VIEW_LIST] = "[].", [VIEW_MAP] = ".*."};
+static const char *const joints[] = {[VIEW_ONE] = ".", [VIEW_LIST] = "[].", [VIEW_MAP] = ".*.", [VIEW_MAPS] = "[].*."};
 
 void view_help(const struct view *view, const char *above, FILE *out)
 {
@@ -175,7 +175,8 @@ void view_help(const struct view *view, const char *above, FILE *out)
 
         if (!row->key || !row->brief)
             continue;
-        snprintf(key, sizeof key, "%s%s%s", above, row->key, row->form == VIEW_MAP && !row->of ? ".*" : "");
+        snprintf(key, sizeof key, "%s%s%.*s", above, row->key, row->of || row->form < VIEW_MAP ? 0 : (int)strlen(joints[row->form]) - 1,
+                 joints[row->form]);
         fprintf(out, "  %-40s %s\n", key, row->brief);
         snprintf(key, sizeof key, "%s%s%s", above, row->key, joints[row->form]);
         if (row->of)

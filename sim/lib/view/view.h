@@ -18,7 +18,8 @@ struct view_row {
                                   * which help and programs do not get */
     const char *words;           /* what people call it; NULL: as words_of() says */
     const struct view *of;       /* rows of the object, or of each item of the list, that is its value */
-    enum { VIEW_ONE, VIEW_LIST, VIEW_MAP } form;     /* VIEW_MAP: the keys of the object follow from what it describes */
+    enum { VIEW_ONE, VIEW_LIST, VIEW_MAP, VIEW_MAPS } form;  /* MAP: an object whose keys follow from what it describes; MAPS: a list
+                                                              * of such objects */
 };
 
 struct view {

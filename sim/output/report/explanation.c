@@ -142,7 +142,7 @@ static json_t *ranks_json(const struct critical_path *path)
 
 #define PATH(ROW) \
     ROW(kinds_s, kinds_json(it->path.seconds), "its time by kind", .form = VIEW_MAP) \
-    ROW(ranks_s, ranks_json(&it->path), "a list: the same of each rank's operations") \
+    ROW(ranks_s, ranks_json(&it->path), "the same of each rank's operations", .form = VIEW_MAPS) \
     ROW(pieces, view_each(&piece_view, it, it->path.pieces.count), "its operations, from the first to the last", .form = VIEW_LIST, .of = &piece_view)
 VIEW(path_view, struct explanation, it, PATH)
 
