@@ -26,7 +26,7 @@
 #include "view/view.h"
 
 /* Facts for sentences alone. */
-struct told { const struct run *run; struct arena *arena; };
+struct told { const struct run *run; struct arena *arena; const char *unlike; };
 
 static const struct scenario *scenario_of(const struct told *told)
 {
@@ -36,9 +36,7 @@ static const struct scenario *scenario_of(const struct told *told)
 /* Whether the expected error is that of published times as they are. */
 static bool is_plain(const struct told *told)
 {
-    const struct metrics *m = &told->run->metrics;
-
-    return isnan(m->anchored.factor) && !certainty_unlike(told->arena, scenario_of(told), m);
+    return isnan(told->run->metrics.anchored.factor) && !told->unlike;
 }
 
 static const char *model_text(const struct told *told)
@@ -81,8 +79,7 @@ static const char *degrees_text(const struct told *told)
     ROW(sequence, scenario_of(it)->model.transformer ? json_integer(scenario_of(it)->model.sequence) : json_null(), NULL) \
     ROW(cluster, json_words(cluster_line(it->arena, scenario_of(it))), NULL) \
     ROW(software_title, json_words_or_null(scenario_of(it)->software.names.title), NULL) \
-    ROW(unlike, said_if(isnan(it->run->metrics.anchored.factor), \
-                        certainty_unlike(it->arena, scenario_of(it), &it->run->metrics)), NULL) \
+    ROW(unlike, said_if(isnan(it->run->metrics.anchored.factor), it->unlike), NULL) \
     ROW(plain, json_boolean(is_plain(it)), NULL) \
     ROW(sheets, said_if(is_plain(it), certainty_sheets(it->arena, scenario_of(it), &it->run->metrics)), NULL) \
     ROW(links, said_if(is_plain(it), certainty_links(it->arena, scenario_of(it))), NULL) \
@@ -260,7 +257,8 @@ static void print_costs(const struct run *run, FILE *out)
 void run_print(const struct run *run, FILE *out)
 {
     struct arena arena = {0};
-    json_t *facts = view_facts(&facts_view, &(struct told){run, &arena}), *said = result_metrics_json(run);
+    const char *unlike = certainty_unlike(&arena, run->workload->scenario, &run->metrics);
+    json_t *facts = view_facts(&facts_view, &(struct told){run, &arena, unlike}), *said = result_metrics_json(run);
 
     json_object_update(said, facts);
     say_all(said, lines, out);

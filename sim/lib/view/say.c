@@ -11,8 +11,19 @@
 
 enum { WORD = 96, CELL = 64 };
 
-/* A line that is said. */
-struct saying { const json_t *of; const char *at; };
+/* A line that is said, and what of it is written. */
+struct saying {
+    const json_t *of;
+    const char *at;
+    bool silent;                 /* it is only passed over */
+    struct { char *items; size_t count, capacity; } text;
+};
+
+static void write_text(struct saying *saying, const char *text)
+{
+    for (; *text; text++)
+        *GROW(&saying->text) = *text;
+}
 
 /* What is written between the signs in `ends`, into a buffer of WORD bytes. */
 static const char *word_of(struct saying *saying, const char *ends, char *word)
@@ -20,7 +31,8 @@ static const char *word_of(struct saying *saying, const char *ends, char *word)
     size_t length = strcspn(saying->at, ends);
 
     BUG_IF(length >= WORD);
-    snprintf(word, WORD, "%.*s", (int)length, saying->at);
+    memcpy(word, saying->at, length);
+    word[length] = '\0';
     saying->at += length;
     return word;
 }
@@ -29,24 +41,30 @@ static const char *word_of(struct saying *saying, const char *ends, char *word)
 static const json_t *value_at(const json_t *of, const char *path)
 {
     char key[WORD];
-    size_t length = strcspn(path, ".");
+    const char *dot = strchr(path, '.');
     const json_t *value;
 
-    snprintf(key, sizeof key, "%.*s", (int)length, path);
-    value = json_object_get(of, key);
-    if (value && path[length])
-        return value_at(value, path + length + 1);
+    if (dot) {
+        memcpy(key, path, (size_t)(dot - path));
+        key[dot - path] = '\0';
+        value = json_object_get(of, key);
+        return value ? value_at(value, dot + 1) : NULL;
+    }
+    value = json_object_get(of, path);
     return json_is_null(value) ? NULL : value;
+}
+
+static double number_of(const json_t *value)
+{
+    return json_is_number(value) ? json_number_value(value) : json_is_boolean(value) ? json_is_true(value) : NAN;
 }
 
 /* A number, or the one under a path; NaN: there is none. */
 static double number_at(const json_t *of, const char *path)
 {
-    const json_t *value = value_at(of, path);
-
-    if (isdigit((unsigned char)*path) || *path == '-')
-        return strtod(path, NULL);
-    return json_is_number(value) ? json_number_value(value) : json_is_boolean(value) ? json_is_true(value) : NAN;
+    if (isdigit((unsigned char)*path) && !path[1])
+        return *path - '0';
+    return isdigit((unsigned char)*path) || *path == '-' ? strtod(path, NULL) : number_of(value_at(of, path));
 }
 
 static bool holds(struct saying *saying)
@@ -54,7 +72,7 @@ static bool holds(struct saying *saying)
     char word[WORD], other[WORD];
     const json_t *value = value_at(saying->of, word_of(saying, "<>=! ", word));
     char sign = *saying->at++;
-    double number = number_at(saying->of, word), second;
+    double number = number_of(value), second;
 
     if (sign == ' ')
         return json_is_string(value) ? *json_string_value(value) != '\0' :
@@ -72,9 +90,9 @@ static const struct { const char *name; enum unit unit; } units[] = {
 /* The number under the key as `format` says, else in its own unit with the prefix of `like`. */
 static void write_number(const char *key, const char *format, double number, double like, char *text)
 {
-    enum unit unit = unit_of(key);
+    enum unit unit = *format == '%' ? UNIT_NUMBER : unit_of(key);
 
-    for (size_t i = 0; i < COUNT(units); i++)
+    for (size_t i = 0; i < COUNT(units) && *format; i++)
         unit = strcmp(format, units[i].name) ? unit : units[i].unit;
     if (*format == '%')
         snprintf(text, CELL, format, number + 0.0);
@@ -86,23 +104,42 @@ static void write_number(const char *key, const char *format, double number, dou
         unit_format_like(unit, like, number, text, CELL);
 }
 
-/* The text of a value; the caller frees it. */
-static char *value_text(const json_t *value, const char *key, const char *format, double number, double like)
+/* Writes a text of others. */
+static void write_harmless(struct saying *saying, enum text_place place, const char *text)
 {
-    char text[CELL];
+    bool plain = place == TEXT_LINE;
+    char *made = NULL;
 
-    if (json_is_string(value))
-        return text_made(strcmp(format, "cell") ? TEXT_LINE : TEXT_MARKDOWN, json_string_value(value));
-    write_number(key, format, number, like, text);
-    return xstrdup(text);
+    for (const char *c = text; *c && plain; c++)
+        plain = *c >= ' ' && *c <= '~';
+    if (!plain)
+        made = text_made(place, text);
+    write_text(saying, plain ? text : made);
+    free(made);
+}
+
+/* Makes what stands behind `before` as wide: to the right, or, of a negative width, to the left. */
+static void pad(struct saying *saying, size_t before, int width)
+{
+    size_t length = saying->text.count - before, wide = (size_t)abs(width);
+
+    if (length >= wide)
+        return;
+    for (size_t i = length; i < wide; i++)
+        write_text(saying, " ");
+    if (width > 0) {
+        memmove(saying->text.items + before + wide - length, saying->text.items + before, length);
+        memset(saying->text.items + before, ' ', wide - length);
+    }
 }
 
 /* What {} asks for, behind its bracket. Returns whether there is a value. */
-static bool say_value(struct saying *saying, FILE *out)
+static bool say_value(struct saying *saying)
 {
-    char key[WORD], word[WORD], format[WORD] = "", noun[WORD] = "", *text;
+    char key[WORD], word[WORD], format[WORD] = "", noun[WORD] = "", text[CELL];
     const json_t *value = value_at(saying->of, word_of(saying, "*/~:@ }", key));
-    double number = number_at(saying->of, key), like = number;
+    double number = number_of(value), like = number;
+    size_t before;
     int width = 0;
 
     for (char sign; (sign = *saying->at++) != '}';) {
@@ -111,69 +148,71 @@ static bool say_value(struct saying *saying, FILE *out)
         like = sign == '~' ? number_at(saying->of, word) : sign == '*' || sign == '/' ? number : like;
         width = sign == '@' ? atoi(word) : width;
     }
-    if (!value || (isnan(number) && !json_is_string(value)))
+    if (saying->silent || !value || (isnan(number) && !json_is_string(value)))
         return false;
-    text = value_text(value, key, format, number, like);
-    fprintf(out, "%*s", width, text);
-    if (*noun)
-        fprintf(out, " %s%s", noun, number < 1 || number > 1 ? "s" : "");
-    free(text);
+    before = saying->text.count;
+    if (json_is_string(value)) {
+        write_harmless(saying, *format ? TEXT_MARKDOWN : TEXT_LINE, json_string_value(value));
+    } else {
+        write_number(key, format, number, like, text);
+        write_text(saying, text);
+    }
+    pad(saying, before, width);
+    if (*noun) {
+        write_text(saying, " ");
+        write_text(saying, noun);
+        write_text(saying, number < 1 || number > 1 ? "s" : "");
+    }
     return true;
 }
 
-static bool say_choices(struct saying *saying, FILE *out);
+static void say_choices(struct saying *saying);
 
 /* Up to one of the signs in `ends`, which is at hand behind it, or the end of the line. */
-static bool say_part(struct saying *saying, const char *ends, FILE *out)
+static bool say_part(struct saying *saying, const char *ends)
 {
     bool all = true;
 
     for (char c; (c = *saying->at) && !strchr(ends, c);) {
         saying->at++;
         if (c == '{')
-            all &= say_value(saying, out);
+            all &= say_value(saying);
         else if (c == '[')
-            all &= say_choices(saying, out);
+            say_choices(saying);
         else
-            putc(c == '\\' ? *saying->at++ : c, out);
+            *GROW(&saying->text) = c == '\\' ? *saying->at++ : c;
     }
     return all;
 }
 
 /* The first of several parts whose values are all there. */
-static bool say_choices(struct saying *saying, FILE *out)
+static void say_choices(struct saying *saying)
 {
     bool said = false;
 
     for (char c = '|'; c == '|'; c = *saying->at++) {
-        bool may = *saying->at != '?' || (saying->at++, holds(saying));
-        char *text = NULL;
-        size_t size;
-        FILE *part = text_open(&text, &size);
+        size_t before = saying->text.count;
+        bool silent = saying->silent, may = *saying->at != '?' || (saying->at++, holds(saying));
 
-        may &= say_part(saying, "|]", part);
-        text_close(part, &text);
-        fputs(may && !said ? text : "", out);
+        saying->silent |= !may || said;
+        may &= say_part(saying, "|]");
+        saying->silent = silent;
+        saying->text.count = may && !said ? saying->text.count : before;
         said |= may;
-        free(text);
         BUG_IF(!*saying->at);
     }
-    return true;
 }
 
 /* The line; NULL where a key outside of [] is null or missing. The caller frees it. */
 static char *said(const json_t *of, const char *line)
 {
-    struct saying saying = {of, line};
-    char *text = NULL;
-    size_t size;
-    FILE *part = text_open(&text, &size);
-    bool all = say_part(&saying, "", part);
+    struct saying saying = {.of = of, .at = line};
+    bool all = say_part(&saying, "");
 
-    text_close(part, &text);
+    *GROW(&saying.text) = '\0';
     if (all)
-        return text;
-    free(text);
+        return saying.text.items;
+    free(saying.text.items);
     return NULL;
 }
 
