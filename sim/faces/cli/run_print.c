@@ -22,7 +22,6 @@
 #include "run/account.h"
 #include "run/certainty.h"
 #include "scenario/scenario.h"
-#include "view/say.h"
 #include "view/view.h"
 
 /* Facts for sentences alone. */
@@ -258,13 +257,11 @@ void run_print(const struct run *run, FILE *out)
 {
     struct arena arena = {0};
     const char *unlike = certainty_unlike(&arena, run->workload->scenario, &run->metrics);
-    json_t *facts = view_facts(&facts_view, &(struct told){run, &arena, unlike}), *said = result_metrics_json(run);
+    const struct told told = {run, &arena, unlike};
+    const struct view_of views[] = {{&metrics_view, &run->metrics, 0}, {&run_view, run, 0}, {&facts_view, &told, 0}};
 
-    json_object_update(said, facts);
-    say_all(said, lines, out);
+    view_say_all(views, COUNT(views), lines, out);
     print_costs(run, out);
     caveats_print(run->workload->scenario, &run->metrics, out);
-    json_decref(facts);
-    json_decref(said);
     arena_release(&arena);
 }

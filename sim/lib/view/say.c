@@ -8,21 +8,44 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "base/words.h"
+#include "files/json.h"
 
 enum { WORD = 96, CELL = 64 };
 
 /* A line that is said, and what of it is written. */
 struct saying {
-    const json_t *of;
+    json_t *of;
+    const struct say_source *source;         /* or NULL */
     const char *at;
     bool silent;                 /* it is only passed over */
     struct { char *items; size_t count, capacity; } text;
 };
 
+static void write_bytes(struct saying *saying, const char *text, size_t length)
+{
+    while (saying->text.capacity < saying->text.count + length + 1) {
+        saying->text.capacity = 2 * saying->text.capacity + WORD;
+        saying->text.items = xrealloc(saying->text.items, saying->text.capacity, 1);
+    }
+    memcpy(saying->text.items + saying->text.count, text, length);
+    saying->text.count += length;
+    saying->text.items[saying->text.count] = '\0';
+}
+
 static void write_text(struct saying *saying, const char *text)
 {
-    for (; *text; text++)
-        *GROW(&saying->text) = *text;
+    write_bytes(saying, text, strlen(text));
+}
+
+/* A number of a line: most have few digits. */
+static double number_in(const char *text)
+{
+    double number = 0;
+    const char *c = text;
+
+    for (; isdigit((unsigned char)*c); c++)
+        number = 10 * number + (*c - '0');
+    return *c ? strtod(text, NULL) : number;
 }
 
 /* What is written between the signs in `ends`, into a buffer of WORD bytes. */
@@ -38,19 +61,26 @@ static const char *word_of(struct saying *saying, const char *ends, char *word)
 }
 
 /* What stands under the path; NULL: nothing, or null. */
-static const json_t *value_at(const json_t *of, const char *path)
+static const json_t *value_at(struct saying *saying, const char *path)
 {
     char key[WORD];
     const char *dot = strchr(path, '.');
-    const json_t *value;
+    size_t length = dot ? (size_t)(dot - path) : strlen(path);
+    json_t *value;
 
-    if (dot) {
-        memcpy(key, path, (size_t)(dot - path));
-        key[dot - path] = '\0';
-        value = json_object_get(of, key);
-        return value ? value_at(value, dot + 1) : NULL;
+    memcpy(key, path, length);
+    key[length] = '\0';
+    value = json_object_get(saying->of, key);
+    if (!value && saying->source && (value = saying->source->find(saying->source->context, key)))
+        json_put(saying->of, key, value);
+    while (value && dot) {
+        path = dot + 1;
+        dot = strchr(path, '.');
+        length = dot ? (size_t)(dot - path) : strlen(path);
+        memcpy(key, path, length);
+        key[length] = '\0';
+        value = json_object_get(value, key);
     }
-    value = json_object_get(of, path);
     return json_is_null(value) ? NULL : value;
 }
 
@@ -60,24 +90,22 @@ static double number_of(const json_t *value)
 }
 
 /* A number, or the one under a path; NaN: there is none. */
-static double number_at(const json_t *of, const char *path)
+static double number_at(struct saying *saying, const char *path)
 {
-    if (isdigit((unsigned char)*path) && !path[1])
-        return *path - '0';
-    return isdigit((unsigned char)*path) || *path == '-' ? strtod(path, NULL) : number_of(value_at(of, path));
+    return isdigit((unsigned char)*path) || *path == '-' ? number_in(path) : number_of(value_at(saying, path));
 }
 
 static bool holds(struct saying *saying)
 {
     char word[WORD], other[WORD];
-    const json_t *value = value_at(saying->of, word_of(saying, "<>=! ", word));
+    const json_t *value = value_at(saying, word_of(saying, "<>=! ", word));
     char sign = *saying->at++;
     double number = number_of(value), second;
 
     if (sign == ' ')
         return json_is_string(value) ? *json_string_value(value) != '\0' :
                json_is_array(value) ? json_array_size(value) > 0 : value && (isnan(number) || number != 0);
-    second = number_at(saying->of, word_of(saying, " ", other));
+    second = number_at(saying, word_of(saying, " ", other));
     saying->at++;
     return sign == '<' ? number < second : sign == '>' ? number > second : sign == '=' ? number <= second && number >= second :
            number < second || number > second;
@@ -126,7 +154,7 @@ static void pad(struct saying *saying, size_t before, int width)
     if (length >= wide)
         return;
     for (size_t i = length; i < wide; i++)
-        write_text(saying, " ");
+        write_bytes(saying, " ", 1);
     if (width > 0) {
         memmove(saying->text.items + before + wide - length, saying->text.items + before, length);
         memset(saying->text.items + before, ' ', wide - length);
@@ -136,19 +164,23 @@ static void pad(struct saying *saying, size_t before, int width)
 /* What {} asks for, behind its bracket. Returns whether there is a value. */
 static bool say_value(struct saying *saying)
 {
+    if (saying->silent) {
+        saying->at = strchr(saying->at, '}') + 1;
+        return false;
+    }
     char key[WORD], word[WORD], format[WORD] = "", noun[WORD] = "", text[CELL];
-    const json_t *value = value_at(saying->of, word_of(saying, "*/~:@ }", key));
+    const json_t *value = value_at(saying, word_of(saying, "*/~:@ }", key));
     double number = number_of(value), like = number;
     size_t before;
     int width = 0;
 
     for (char sign; (sign = *saying->at++) != '}';) {
         word_of(saying, sign == ' ' ? "}" : "*/~:@ }", sign == ':' ? format : sign == ' ' ? noun : word);
-        number = sign == '*' ? number * strtod(word, NULL) : sign == '/' ? number / strtod(word, NULL) : number;
-        like = sign == '~' ? number_at(saying->of, word) : sign == '*' || sign == '/' ? number : like;
+        number = sign == '*' ? number * number_in(word) : sign == '/' ? number / number_in(word) : number;
+        like = sign == '~' ? number_at(saying, word) : sign == '*' || sign == '/' ? number : like;
         width = sign == '@' ? atoi(word) : width;
     }
-    if (saying->silent || !value || (isnan(number) && !json_is_string(value)))
+    if (!value || (isnan(number) && !json_is_string(value)))
         return false;
     before = saying->text.count;
     if (json_is_string(value)) {
@@ -175,12 +207,17 @@ static bool say_part(struct saying *saying, const char *ends)
 
     for (char c; (c = *saying->at) && !strchr(ends, c);) {
         saying->at++;
-        if (c == '{')
+        if (c == '{') {
             all &= say_value(saying);
-        else if (c == '[')
+        } else if (c == '[') {
             say_choices(saying);
-        else
-            *GROW(&saying->text) = c == '\\' ? *saying->at++ : c;
+        } else {
+            size_t length = c == '\\' ? 1 : 1 + strcspn(saying->at, "{[]|\\");
+
+            saying->at -= c != '\\';
+            write_bytes(saying, saying->at, length);
+            saying->at += length;
+        }
     }
     return all;
 }
@@ -204,30 +241,35 @@ static void say_choices(struct saying *saying)
 }
 
 /* The line; NULL where a key outside of [] is null or missing. The caller frees it. */
-static char *said(const json_t *of, const char *line)
+static char *said(json_t *of, const struct say_source *source, const char *line)
 {
-    struct saying saying = {.of = of, .at = line};
+    struct saying saying = {.of = of, .source = source, .at = line};
     bool all = say_part(&saying, "");
 
-    *GROW(&saying.text) = '\0';
+    write_text(&saying, "");             /* which ends the text where it is now */
     if (all)
         return saying.text.items;
     free(saying.text.items);
     return NULL;
 }
 
-void say(const json_t *of, const char *line, FILE *out)
+void say_from(json_t *of, const struct say_source *source, const char *line, FILE *out)
 {
-    char *text = said(of, line);
+    char *text = said(of, source, line);
 
     fputs(text ? text : "", out);
     free(text);
 }
 
+void say(const json_t *of, const char *line, FILE *out)
+{
+    say_from((json_t *)(uintptr_t)of, NULL, line, out);
+}
+
 void say_table(const json_t *list, const struct say_column *columns, size_t count, struct sheet *sheet, bool markdown, FILE *out)
 {
     size_t i;
-    const json_t *item;
+    json_t *item;
 
     for (size_t c = 0; c < count; c++)
         if (columns[c].head)
@@ -236,7 +278,7 @@ void say_table(const json_t *list, const struct say_column *columns, size_t coun
         bool rest = false;
 
         for (size_t c = 0; c < count && !rest; c++) {
-            char *text = said(item, columns[c].cell);
+            char *text = said(item, NULL, columns[c].cell);
 
             rest = !columns[c].head && text;
             if (rest)

@@ -70,12 +70,38 @@ void view_print(const struct view *view, const void *of, FILE *out)
     json_print_all(view_json(view, of), out);
 }
 
+/* Several views, of which a key is asked. */
+struct asked { const struct view_of *views; size_t count; };
+
+static json_t *find(const void *context, const char *key)
+{
+    const struct asked *asked = context;
+
+    for (size_t v = 0; v < asked->count; v++) {
+        const struct view *view = asked->views[v].view;
+
+        for (size_t i = 0; i < view->count; i++)
+            if (view->rows[i].key && text_same(view->rows[i].key, key))
+                return view->value(i, asked->views[v].of, asked->views[v].i);
+    }
+    return NULL;
+}
+
+void view_say_all(const struct view_of *views, size_t count, const char *const *lines, FILE *out)
+{
+    const struct asked asked = {views, count};
+    json_t *facts = json_object();
+
+    for (size_t i = 0; lines[i]; i++)
+        say_from(facts, &(struct say_source){find, &asked}, lines[i], out);
+    json_decref(facts);
+}
+
 void view_say_item(const struct view *view, const void *of, size_t i, const char *line, FILE *out)
 {
-    json_t *facts = put(view, of, i, true, json_object());
+    const char *const lines[] = {line, NULL};
 
-    say(facts, line, out);
-    json_decref(facts);
+    view_say_all(&(struct view_of){view, of, i}, 1, lines, out);
 }
 
 void view_say(const struct view *view, const void *of, const char *line, FILE *out)

@@ -46,8 +46,8 @@ struct view {
         return NULL; \
     } \
     static const struct view_row name##_rows[] = {ROWS(VIEW_ROW)};
-#define VIEW_ENUMERATOR(key, ...) view_##key,
-#define VIEW_CASE(key, value, ...) case view_##key: return value;
+#define VIEW_ENUMERATOR(key, ...) view_row_##key,
+#define VIEW_CASE(key, value, ...) case view_row_##key: return value;
 #define VIEW_ROW(name, value, ...) {.key = #name, .brief = __VA_ARGS__},
 
 /* Adds what the rows say of it to an object: but for the facts for sentences alone, which view_facts() has too. */
@@ -59,9 +59,12 @@ json_t *view_facts(const struct view *view, const void *of);
 json_t *view_list(const struct view *view, const void *items, size_t count, size_t size);
 json_t *view_each(const struct view *view, const void *of, size_t count);
 void view_print(const struct view *view, const void *of, FILE *out);
-/* Says the line (say.h) of its facts, or of the facts of its item. */
+/* Says the line (say.h) of its facts, or of the facts of its item; lines (NULL stands behind the last) of the facts of several
+ * views. Facts that no line names are not asked for. */
+struct view_of { const struct view *view; const void *of; size_t i; };
 void view_say(const struct view *view, const void *of, const char *line, FILE *out);
 void view_say_item(const struct view *view, const void *of, size_t i, const char *line, FILE *out);
+void view_say_all(const struct view_of *views, size_t count, const char *const *lines, FILE *out);
 void json_print_all(json_t *json, FILE *out);        /* prints it and drops the reference */
 
 /* An object of numbers by name; a list of texts, NULL past the last. */

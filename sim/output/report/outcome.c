@@ -105,7 +105,7 @@ static void ended(json_t *row, enum outcome outcome, const char *rule, const cha
 
 void outcome_refused(json_t *row, const struct error *err)
 {
-    int code = error_exit_code(err);
+    enum exit_code code = error_exit_code(err);
 
     ended(row, code == EXIT_INFEASIBLE ? OUTCOME_INFEASIBLE : code == EXIT_STOPPED ? OUTCOME_TIMEOUT : OUTCOME_ERROR,
           code == EXIT_INFEASIBLE ? error_kind_names[err->messages[0].kind] : NULL, err->messages[0].text, json_object());
