@@ -18,7 +18,7 @@ static const struct library_rule rules[] = {
     {"", " sim/faces/modules/mpi.c ", NULL, " mpi.h "},
     {"", " sim/lib/files/packed.c ", NULL, " zlib.h "},
     {"sim/output/tables/recorded", NULL, " base/ files/ tables/recorded.h ", NULL},
-    {"sim/faces/page/", NULL, " base/ files/ store/store.h results/ tables/recorded.h page/ ", NULL},
+    {"sim/faces/page/", NULL, " base/ files/ view/ store/store.h results/ tables/recorded.h page/ ", NULL},
     {"sim/output/trace/", NULL, " base/ files/ tables/recorded.h trace/ ", NULL},
     {"", " sim/faces/modules/sqlite.c ", NULL, " sqlite3.h "},
     {"", " sim/faces/modules/http.c ", NULL, " microhttpd.h "},
