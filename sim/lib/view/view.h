@@ -84,9 +84,5 @@ void view_csv(const struct view *view, const json_t *list, FILE *out);
 const char *view_words(struct arena *arena, const struct view_row *row);
 /* A line a key and its meaning, "  steady_state.updates    in the window"; `above` stands before each key. */
 void view_help(const struct view *view, const char *above, FILE *out);
-/* What the rows below a key are, for readers of the rows: {key: {"words", "brief"}}. */
-json_t *view_keys(const struct view *view);
-/* Whether the rows explain the key, "steady_state.updates" (of an item of a list "shapes[].pace"). */
-bool view_explains(const struct view *view, const char *key);
 
 #endif
