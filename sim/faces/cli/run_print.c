@@ -82,7 +82,7 @@ static const char *degrees_text(const struct told *told)
     ROW(plain, json_boolean(is_plain(it)), NULL) \
     ROW(sheets, said_if(is_plain(it), certainty_sheets(it->arena, scenario_of(it), &it->run->metrics)), NULL) \
     ROW(links, said_if(is_plain(it), certainty_links(it->arena, scenario_of(it))), NULL) \
-    ROW(mixers, said_if(is_plain(it), certainty_mixers(it->arena, &it->run->metrics)), NULL) \
+    ROW(unproven, said_if(is_plain(it), certainty_model(it->arena, scenario_of(it), &it->run->metrics)), NULL) \
     ROW(alike, json_finite(it->run->metrics.expected_alike), NULL) \
     ROW(nearest, it->run->metrics.expected_alike == 0 && is_plain(it) ? \
         json_words(certainty_nearest(it->arena, scenario_of(it), &it->run->metrics)) : json_null(), NULL) \
@@ -123,7 +123,7 @@ static const char *const lines[] = {
     "{expected_longer_share*10:%.0f} of 10 are longer\n]]",
     REST "{sheets}; the error is the one that times from data sheets had\n",
     REST "{links}; exposed communication makes the error larger\n",
-    REST "{mixers}; it makes the error larger\n",
+    REST "{unproven}; it makes the error larger\n",
     REST "no published run is alike; {nearest}\n",
     "[?anchored=0 [  error of a ratio         60 %: within {expected_ratio_error_share:share}, 90 %: within "
     "{expected_ratio_error_share_p90:share}, of another run of this software, model and GPU over this one\n]]",

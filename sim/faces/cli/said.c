@@ -7,6 +7,7 @@
 #include "results/compared.h"
 #include "results/results.h"
 #include "sweep/row.h"
+#include "train/row_metrics.h"
 #include "train/training.h"
 #include "validate/paper.h"
 #include "view/view.h"
@@ -14,7 +15,7 @@
 static const struct { const char *title; const struct view *view; } said[] = {
     {"the first line of what dtsim sweep writes", &sweep_header_view}, {"its rows: which", &begun_view}, {"what was asked", &asked_view},
     {"how it ended", &ended_view}, {"and where --verify verified it, the numbers", &verified_view}, {"and its engine", &verified_row_view},
-    {"and where they are ordered by a number", &ranked_view},
+    {"and the metrics of their trainings", &training_row_view}, {"and where they are ordered by a number", &ranked_view},
     {"dtsim compare --json, a row", &compared_view}, {"dtsim compare --methods --json, a row", &methods_view}, {"dtsim plan --method --json, a row", &choice_view},
     {"dtsim explain --json", &explanation_view}, {"dtsim validate --json, of a table", &validation_view},
     {"dtsim show --memory --json", &memory_view}, {"the same of a sweep", &memory_grid_view},

@@ -41,7 +41,7 @@
     M(ROW, makespan_s, makespan, 1, METRIC_TIME, "from the first operation simulated to the end of the last") \
     M(ROW, samples_per_s, samples_per_s, 1, METRIC_RATE, "samples of an optimizer step over iteration_time_s") \
     M(ROW, tokens_per_s, tokens_per_s, 1, METRIC_RATE, "null where the model has no tokens") \
-    M(ROW, tokens_per_s_per_gpu, tokens_per_s_per_gpu, 1, METRIC_RATE, "tokens_per_s over the scenario's GPUs") \
+    M(ROW, tokens_per_s_per_gpu, tokens_per_s_per_gpu, 1, METRIC_RATE, "tokens_per_s over the GPUs of the cluster, idle ones too (gpus_paid)") \
     M(ROW, given_work_s, given_work, 1, METRIC_TIME, \
       "forward and backward of one micro-batch through the whole model, where the scenario gives their times; else null") \
     M(ROW, model_tflops_per_gpu, model_flops_per_gpu, 1e12, METRIC_RATE, \

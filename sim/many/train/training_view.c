@@ -142,16 +142,12 @@ static const struct reported_spec *reported(const struct training *training)
     ROW(goodput, json_finite(it->goodput), NULL)
 VIEW(reported_view, struct reported_spec, it, REPORTED)
 
-#define ESTIMATE(ROW, key, of, brief) \
-    ROW(key, json_finite(of.mean), brief) \
-    ROW(key##_p10, json_finite(of.p10), "the least of it that 10 % of the trials do not exceed") \
-    ROW(key##_p50, json_finite(of.p50), "the same, 50 %") \
-    ROW(key##_p90, json_finite(of.p90), "the same, 90 %")
 #define TRAINING(ROW) \
     ESTIMATE(ROW, days, it->days, "wall time: mean of the trials that finished; null: none finished") \
     ESTIMATE(ROW, goodput, it->goodput, "time of the steps that count over wall time") \
     ESTIMATE(ROW, gpu_hours, it->gpu_hours, \
-             "of the GPUs that train, recoveries included; nodes that a trace does not have up do not count") \
+             "of the GPUs that train and of those that are idle beside them, recoveries included; nodes that a trace does not have up do " \
+             "not count") \
     ESTIMATE(ROW, cost, it->price, "$ of the GPUs that train and of spare nodes; null: the scenario says no price") \
     ESTIMATE(ROW, energy_j, it->energy, "of all nodes, warm spare ones too, times train.energy.pue; null: the GPU's file has no " \
              "power, nor has train.energy") \
@@ -309,12 +305,10 @@ static const struct { void (*write)(const struct training *, struct cells *); co
 
 static void write_table(const void *training, size_t table, FILE *out)
 {
-    struct cells *cells = xcalloc(1, sizeof *cells);
+    struct cells cells = {.out = out};
 
-    cells->out = out;
-    tables[table].write(training, cells);
-    cells_flush(cells);
-    free(cells);
+    tables[table].write(training, &cells);
+    cells_flush(&cells);
 }
 
 static json_t *write_result(const void *training)

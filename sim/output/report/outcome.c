@@ -57,6 +57,7 @@ static double extrapolated_share(const struct run *run)
     ROW(memory_margin_bytes, json_finite(memory_margin(it)), \
         "left on the GPU that holds most; negative: it does not fit; null: its memory is not known") \
     ROW(extrapolated_share, json_finite(extrapolated_share(it)), "of compute: extrapolated_s of result.json") \
+    ROW(gpus, json_integer(scenario_gpus(it->workload->scenario)), "that compute") \
     COST_ROWS(ROW) \
     ROW(breakdown_s, breakdown_json(&it->metrics), "as in result.json", .form = VIEW_MAP)
 VIEW_SHARED(point_view, struct run, it, POINT)
@@ -121,7 +122,7 @@ static int find_shortage(const struct workload *workload, struct run *run, struc
 {
     struct simulate_options options = memory_options_of(workload->scenario);
 
-    if (options.what == LOWER_ITERATION || memory_seems_to_fit(workload))
+    if (!options.memory || memory_seems_to_fit(workload))
         return 0;
     if (simulate(workload, options, run, err))
         return -1;

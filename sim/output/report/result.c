@@ -192,7 +192,7 @@ static json_t *scenario_json(const struct scenario *scenario)
 
 double result_gpu_hours(const struct run *run)
 {
-    return run->metrics.iteration_time / SECONDS_AN_HOUR * scenario_gpus(run->workload->scenario);
+    return run->metrics.iteration_time / SECONDS_AN_HOUR * scenario_paid_gpus(run->workload->scenario);
 }
 
 double result_cost(const struct run *run)
@@ -203,6 +203,12 @@ double result_cost(const struct run *run)
 static bool is_calibrated(const struct run *run)
 {
     return costs_calibrated(scenario_first_costs(run->workload->scenario));
+}
+
+/* Whether the cluster has parts, some of whose GPUs are idle. */
+static bool has_idle_parts(const struct scenario *scenario)
+{
+    return cluster_given_parts(&scenario->cluster) && scenario_paid_gpus(scenario) > scenario_gpus(scenario);
 }
 
 static json_t *source_json(const struct scenario *scenario)
@@ -246,6 +252,9 @@ VIEW(steady_view, struct window, it, STEADY)
     ROW(hardware_flop, json_finite(it->metrics.hardware_flop), \
         "what the kernels compute: also what is recomputed, and scores beyond a window where attention is not fused; scores " \
         "that a causal mask hides count in both") \
+    ROW(gpus, json_integer(scenario_gpus(it->workload->scenario)), "that compute") \
+    ROW(gpus_paid, json_integer(scenario_paid_gpus(it->workload->scenario)), \
+        "of the cluster: gpus and the idle ones. What an iteration costs, GPU-hours, energy and tokens per GPU count them") \
     COST_ROWS(ROW) \
     ROW(operations, json_count(it->lowered.program.ops.count), "simulated") \
     ROW(collectives, json_words(it->lowered.alike.measured ? "measured" : "messages"), \
@@ -259,7 +268,7 @@ VIEW(steady_view, struct window, it, STEADY)
         .of = &straggler_view) \
     ROW(rank_gpus, it->workload->scenario->layout.mixed ? rank_gpus_json(it->workload->scenario) : NULL, \
         "the GPU of each rank, of the first of a tensor group; left out: nodes are of one kind") \
-    ROW(idle_gpus, idle_matters(it->workload->scenario) ? idle_json(it->workload->scenario) : NULL, \
+    ROW(idle_gpus, has_idle_parts(it->workload->scenario) ? idle_json(it->workload->scenario) : NULL, \
         "of the cluster's part of that name, without a stage; left out: none, or all parts are of one kind", .form = VIEW_MAP) \
     ROW(jitter, json_real(it->workload->scenario->simulation.jitter), \
         "standard deviation of a work's time, as a share of it") \

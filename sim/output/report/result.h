@@ -38,9 +38,9 @@ extern const struct view run_view, resolved_view, folder_view;
 extern const struct view asked_view, ended_view, point_view;
 /* Rows that results of runs and of sweeps have in common; `it` is a struct run. */
 #define COST_ROWS(ROW) \
-    ROW(gpus, json_integer(scenario_gpus(it->workload->scenario)), "of the scenario") \
-    ROW(cost, json_finite(result_cost(it)), "of the iteration, $: iteration_time_s x gpus x price; null: the scenario says no price") \
-    ROW(gpu_hours, json_finite(result_gpu_hours(it)), "of the iteration: iteration_time_s x gpus / 3600") \
+    ROW(cost, json_finite(result_cost(it)), \
+        "of the iteration, $: iteration_time_s x gpus_paid x price; null: the scenario says no price") \
+    ROW(gpu_hours, json_finite(result_gpu_hours(it)), "of the iteration: iteration_time_s x gpus_paid / 3600") \
     ROW(weight_versions, json_integer(result_weight_versions(it->workload)), \
         "that a rank holds at most: more than 1 under asynchronous schedules")
 
