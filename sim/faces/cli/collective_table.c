@@ -93,8 +93,7 @@ static const struct collective *asked(const struct compared *table, size_t i)
     ROW(bytes, json_real(row_at(it, i)->bytes), "of the vector, as nccl-tests count") \
     ROW(measured_s, json_real(published_seconds(row_at(it, i))), "as published") \
     ROW(time_s, json_real(it->measured[i].seconds), "simulated") \
-    ROW(error, json_real(row_error(it, i)), NULL) \
-    ROW(unit_s, json_real(1e-6), NULL)
+    ROW(error, json_real(row_error(it, i)), NULL) ROW(unit_s, json_real(1e-6), NULL)
 VIEW_SHARED(table_view, struct compared, it, TABLE_ROW)
 
 static void print_json(const struct compared *table)

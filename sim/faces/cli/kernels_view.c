@@ -121,11 +121,9 @@ static json_t *layout_json(const struct kernel *kernel)
     ROW(count, json_real(it->count), "equal ones in a work of the stage") \
     ROW(time_s, json_real(it->seconds), "of all of these") \
     ROW(basis, json_string(cost_basis_names[it->basis]), "what the time stands on, as in cost_basis_s of result.json") \
-    ROW(kind_words, json_string(kind_text(it->kernel.kind)), NULL) \
-    ROW(shape, shape_json(&it->kernel), NULL) \
+    ROW(kind_words, json_string(kind_text(it->kernel.kind)), NULL) ROW(shape, shape_json(&it->kernel), NULL) \
     ROW(format, json_words(it->kernel.kind == KERNEL_MEMORY ? "" : dtype_names[it->kernel.dtype]), NULL) \
-    ROW(each_us, json_real(it->seconds / it->count * 1e6), NULL) \
-    ROW(all_ms, json_real(it->seconds * 1e3), NULL) \
+    ROW(each_us, json_real(it->seconds / it->count * 1e6), NULL) ROW(all_ms, json_real(it->seconds * 1e3), NULL) \
     ROW(basis_words, basis_json(it->basis), NULL)
 VIEW(kernel_view, struct ledger_row, it, KERNEL)
 

@@ -70,8 +70,7 @@ static const char *degrees_text(const struct told *told)
     ROW(name, json_words(scenario_of(it)->name), NULL) \
     ROW(schedule, json_words(scenario_schedule(scenario_of(it))->name), NULL) \
     ROW(degrees, json_words(degrees_text(it)), NULL) \
-    ROW(micro_batches, json_integer(scenario_of(it)->plan.micro_batches), NULL) \
-    ROW(shorter, shorter(it), NULL) \
+    ROW(micro_batches, json_integer(scenario_of(it)->plan.micro_batches), NULL) ROW(shorter, shorter(it), NULL) \
     ROW(setup_words, json_words_or_null(setup_text(it->arena, scenario_of(it))), NULL) \
     ROW(model_words, json_words(model_text(it)), NULL) \
     ROW(parameters, json_finite(model_parameters(&scenario_of(it)->model)), NULL) \

@@ -63,23 +63,18 @@ static const char *word_of(struct saying *saying, const char *ends, char *word)
 /* What stands under the path; NULL: nothing, or null. */
 static const json_t *value_at(struct saying *saying, const char *path)
 {
-    char key[WORD];
-    const char *dot = strchr(path, '.');
-    size_t length = dot ? (size_t)(dot - path) : strlen(path);
-    json_t *value;
+    json_t *value = saying->of;
 
-    memcpy(key, path, length);
-    key[length] = '\0';
-    value = json_object_get(saying->of, key);
-    if (!value && saying->source && (value = saying->source->find(saying->source->context, key)))
-        json_put(saying->of, key, value);
-    while (value && dot) {
-        path = dot + 1;
-        dot = strchr(path, '.');
-        length = dot ? (size_t)(dot - path) : strlen(path);
-        memcpy(key, path, length);
-        key[length] = '\0';
-        value = json_object_get(value, key);
+    for (const char *end; value && *path; path = end + (*end == '.')) {
+        json_t *object = value;
+        char key[WORD];
+
+        end = strchrnul(path, '.');
+        memcpy(key, path, (size_t)(end - path));
+        key[end - path] = '\0';
+        value = json_object_get(object, key);
+        if (!value && object == saying->of && saying->source && (value = saying->source->find(saying->source->context, key)))
+            json_put(object, key, value);
     }
     return json_is_null(value) ? NULL : value;
 }
@@ -190,11 +185,9 @@ static bool say_value(struct saying *saying)
         write_text(saying, text);
     }
     pad(saying, before, width);
-    if (*noun) {
-        write_text(saying, " ");
-        write_text(saying, noun);
-        write_text(saying, number < 1 || number > 1 ? "s" : "");
-    }
+    write_text(saying, *noun ? " " : "");
+    write_text(saying, noun);
+    write_text(saying, *noun && (number < 1 || number > 1) ? "s" : "");
     return true;
 }
 

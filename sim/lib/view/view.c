@@ -15,8 +15,7 @@ static json_t *put(const struct view *view, const void *of, size_t number, bool 
         const struct view_row *row = &view->rows[i];
         json_t *value = row->key && (row->brief || facts) ? view->value(i, of, number) : NULL;
 
-        if (value)
-            json_put(json, row->key, value);
+        BUG_IF(value && json_object_set_new_nocheck(json, row->key, value));   /* keys are names in C */
     }
     return json;
 }
@@ -114,7 +113,7 @@ json_t *json_numbers(const char *const *names, const double *numbers, size_t cou
     json_t *json = json_object();
 
     for (size_t i = 0; i < count; i++)
-        json_put(json, names[i], json_finite(numbers[i]));
+        json_object_set_new_nocheck(json, names[i], json_finite(numbers[i]));
     return json;
 }
 

@@ -136,10 +136,8 @@ static const struct reported_spec *reported(const struct training *training)
 }
 
 #define REPORTED(ROW) \
-    ROW(source, json_words_or_null(it->source), NULL) \
-    ROW(days, json_finite(it->days), NULL) \
-    ROW(gpu_hours, json_finite(it->gpu_hours), NULL) \
-    ROW(goodput, json_finite(it->goodput), NULL)
+    ROW(source, json_words_or_null(it->source), NULL) ROW(days, json_finite(it->days), NULL) \
+    ROW(gpu_hours, json_finite(it->gpu_hours), NULL) ROW(goodput, json_finite(it->goodput), NULL)
 VIEW(reported_view, struct reported_spec, it, REPORTED)
 
 #define TRAINING(ROW) \
@@ -186,12 +184,10 @@ VIEW(reported_view, struct reported_spec, it, REPORTED)
     ROW(engine, json_words(engine_names[it->scenario->simulation.engine]), "that simulated the steps") \
     ROW(version, json_words(DTSIM_VERSION), "of dtsim") \
     ROW(scenario, scenario_json(it), "with every default") \
-    ROW(name, json_words(it->scenario->name), NULL) \
-    ROW(step_samples, json_finite(step_of(it)->samples), NULL) \
+    ROW(name, json_words(it->scenario->name), NULL) ROW(step_samples, json_finite(step_of(it)->samples), NULL) \
     ROW(kinds, json_count(it->steps.kinds.count), NULL) \
     ROW(gpu_watts, json_finite(it->energy.mean / (it->gpu_hours.mean * SECONDS_AN_HOUR)), NULL) \
-    ROW(causes, json_count(it->failures.count), NULL) \
-    ROW(keeps_work, json_boolean(training_keeps_work(it)), NULL) \
+    ROW(causes, json_count(it->failures.count), NULL) ROW(keeps_work, json_boolean(training_keeps_work(it)), NULL) \
     ROW(reported, view_facts(&reported_view, reported(it)), NULL) \
     ROW(days_error, json_finite(it->days.mean / reported(it)->days - 1), NULL) \
     ROW(gpu_hours_error, json_finite(it->gpu_hours.mean / reported(it)->gpu_hours - 1), NULL) \

@@ -144,13 +144,10 @@ static size_t bars_of(const struct validation *validation, bool passed)
     ROW(rank, json_finite(it->summary->groups ? it->summary->rank : NAN), \
         "Spearman's correlation within groups of three rows or more, mean over groups; null: there is none") \
     ROW(groups, json_count(it->summary->groups), "these groups") \
-    ROW(name, json_words(it->name), NULL) \
-    ROW(table, json_words(it->validation->paper->name), NULL) \
+    ROW(name, json_words(it->name), NULL) ROW(table, json_words(it->validation->paper->name), NULL) \
     ROW(of, json_words(is_first(it) ? it->validation->paper->name : ""), NULL) \
-    ROW(title, json_words(is_first(it) ? it->validation->paper->title : ""), NULL) \
-    ROW(plain_mean, plain_mean(it), NULL) \
-    ROW(max_percent, percent_json(it->summary->max), NULL) \
-    ROW(bias_percent, percent_json(it->summary->bias), NULL) \
+    ROW(title, json_words(is_first(it) ? it->validation->paper->title : ""), NULL) ROW(plain_mean, plain_mean(it), NULL) \
+    ROW(max_percent, percent_json(it->summary->max), NULL) ROW(bias_percent, percent_json(it->summary->bias), NULL) \
     ROW(bars, json_count(is_first(it) ? bars_of(it->validation, false) : 0), NULL) \
     ROW(passed, json_count(bars_of(it->validation, true)), NULL) \
     ROW(judged, json_count(is_first(it) ? judged(it->validation, false) : 0), NULL) \
@@ -256,8 +253,7 @@ static json_t *summary_json(const struct validation *validation, const struct su
     ROW(value, json_finite(it->value), "in %; rank: a correlation; memory: a number of rows") \
     ROW(limit, json_finite(it->limit), "the same") \
     ROW(passed, json_boolean(it->passed), "whether the value keeps the limit") \
-    ROW(name, json_words(it->name), NULL) \
-    ROW(least, json_boolean(it->least), NULL)
+    ROW(name, json_words(it->name), NULL) ROW(least, json_boolean(it->least), NULL)
 VIEW(bar_view, struct bar_result, it, BAR)
 
 static json_t *bars_json(const struct validation *validation)

@@ -98,8 +98,7 @@ static json_t *wait_words(const struct idle_wait *wait)
     ROW(bubble_s, json_real(it->idle.items[i].bubble), "while the rank that it waits for computes") \
     ROW(exposed_s, json_real(it->idle.items[i].exposed), "for communication that nothing hides") \
     ROW(all_s, json_real(it->idle.items[i].bubble + it->idle.items[i].exposed), NULL) \
-    ROW(whole_s, json_real(whole_of(it)), NULL) \
-    ROW(words, wait_words(&it->idle.items[i]), NULL)
+    ROW(whole_s, json_real(whole_of(it)), NULL) ROW(words, wait_words(&it->idle.items[i]), NULL)
 VIEW(wait_view, struct explanation, it, WAIT)
 
 /* On the path nobody waits. */
@@ -193,8 +192,7 @@ VIEW(change_view, struct gain, it, CHANGE)
     ROW(critical_path_s, json_real(it->gains.items[i].held), "the most that the critical path lets it gain") \
     ROW(change, it->gains.items[i].sets ? view_json(&change_view, &it->gains.items[i]) : json_null(), \
         "of the scenario, from a short list, that comes nearest; null: none does", .of = &change_view) \
-    ROW(title, json_string(it->gains.items[i].title), NULL) \
-    ROW(whole_s, json_real(whole_of(it)), NULL) \
+    ROW(title, json_string(it->gains.items[i].title), NULL) ROW(whole_s, json_real(whole_of(it)), NULL) \
     ROW(more, json_real(it->gains.items[i].time / whole_of(it) - 1), NULL) \
     ROW(sets, sets_words(it->gains.items[i].sets), NULL)
 VIEW(gain_view, struct explanation, it, GAIN)
@@ -258,12 +256,9 @@ static void print_others(int nranks, FILE *out)
 struct part { const char *kind; int rank; double seconds, other, whole; };
 
 #define PART(ROW) \
-    ROW(kind, json_words_or_null(it->kind), NULL) \
-    ROW(rank, json_integer(it->rank), NULL) \
-    ROW(time_s, json_real(it->seconds), NULL) \
-    ROW(other_s, json_real(it->other), NULL) \
-    ROW(whole_s, json_real(it->whole), NULL) \
-    ROW(share, json_real(it->seconds / it->whole), NULL)
+    ROW(kind, json_words_or_null(it->kind), NULL) ROW(rank, json_integer(it->rank), NULL) \
+    ROW(time_s, json_real(it->seconds), NULL) ROW(other_s, json_real(it->other), NULL) \
+    ROW(whole_s, json_real(it->whole), NULL) ROW(share, json_real(it->seconds / it->whole), NULL)
 VIEW(part_view, struct part, it, PART)
 
 /* The idle seconds of a rank, and its waits. */
