@@ -10,6 +10,7 @@
 #include "layout/stage_spec.h"
 #include "model/model.h"
 #include "recompute/stage_plan.h"
+#include "run/attempt.h"
 #include "run/run.h"
 #include "scenario/memory_policy.h"
 #include "scenario/scenario.h"
@@ -152,46 +153,19 @@ static double least_cost(const struct workload *workload)
     return seconds * scenario->parallelism.tensor * scenario->parallelism.context / scenario->batch.micro;
 }
 
-/* What the workload costs; INFINITY where it does not fit, or costs `most` or more and that is known beforehand. */
-static double workload_cost(const struct workload *workload, double most, struct error *err)
-{
-    const struct simulate_options whole = {.engine = ENGINE_IDEAL, .numbers = true};
-    struct run run = {0};
-    double cost = INFINITY;
-
-    if (least_cost(workload) < most && memory_fits(workload, memory_needs, true, err) &&
-        !simulate(workload, whole, &run, err) && run.metrics.peak_memory <= run.metrics.peak_room)
-        cost = run.metrics.iteration_time * scenario_gpus(workload->scenario) / run.metrics.samples;
-    run_release(&run);
-    return cost;
-}
-
 /* What the candidate costs, where that is less than `most`; its collectives are measured alone, which is enough to
  * compare. */
 static double cost_of(const struct scenario *scenario, const char *lines, double most, struct error *err)
 {
-    enum { MOST = 16 };
-    const char *sets[MOST + 1];
-    size_t count = 0;
-    struct error found = {0};
-    struct arena arena = {0};
-    struct scenario changed = {0};
-    struct workload workload = {0};
+    const struct simulate_options whole = {.engine = ENGINE_IDEAL, .numbers = true};
+    struct attempt attempt = {.of = scenario};
+    const struct metrics *metrics = &attempt.run.metrics;
     double cost = INFINITY;
 
-    for (size_t length; *lines; lines += length + 1) {
-        length = strcspn(lines, "\n");
-        BUG_IF(count == MOST);
-        sets[count++] = arena_strndup(&arena, lines, length);
-    }
-    sets[count++] = "simulation.collectives=measured";
-    if (!scenario_vary(scenario, sets, count, &changed, &found) && !workload_init(&workload, &changed, &found))
-        cost = workload_cost(&workload, most, &found);
-    workload_release(&workload);
-    scenario_release(&changed);
-    arena_release(&arena);
-    error_pass_system(&found, err);
-    error_release(&found);
+    attempt_set(&attempt, "%ssimulation.collectives=measured", lines);
+    if (!attempt_build(&attempt) && least_cost(&attempt.workload) < most && !attempt_simulate(&attempt, whole))
+        cost = metrics->iteration_time * scenario_gpus(attempt.workload.scenario) / metrics->samples;
+    attempt_end(&attempt, err);
     return cost;
 }
 
@@ -286,27 +260,6 @@ static const char *advice(struct arena *arena, const struct scenario *scenario, 
                         text, over ? ", as far as the search came before the budget was spent" : "");
 }
 
-/* The kinds that hold most, largest first, as far as they make up nine tenths. */
-static const char *largest_parts(struct arena *arena, const struct memory *memory)
-{
-    struct memory left = *memory;
-    double total = memory_total(memory), named = 0;
-    const char *text = "";
-
-    while (named < 0.9 * total) {
-        int most = 0;
-        char bytes[48];
-
-        for (int kind = 1; kind < MEMORY_KIND_COUNT; kind++)
-            most = left.bytes[kind] > left.bytes[most] ? kind : most;
-        text = arena_printf(arena, "%s%s%s %s", text, named > 0 ? ", " : "", memory_kind_title((enum memory_kind)most),
-                            unit_format_short(UNIT_BYTES, left.bytes[most], bytes, sizeof bytes));
-        named += left.bytes[most];
-        left.bytes[most] = 0;
-    }
-    return text;
-}
-
 void memory_advise(const struct scenario *scenario, struct error *err)
 {
     struct arena arena = {0};
@@ -317,46 +270,30 @@ void memory_advise(const struct scenario *scenario, struct error *err)
     arena_release(&arena);
 }
 
-char *memory_shortage(const struct run *run, char *buffer, size_t size)
-{
-    const struct scenario *scenario = run->workload->scenario;
-    char need[48], have[48];
-
-    snprintf(buffer, size, "memory: a GPU of rank %d needs %s and has %s",
-             run->metrics.peak_rank % scenario->plan.stages,
-             unit_format_short(UNIT_BYTES, run->metrics.peak_memory, need, sizeof need),
-             unit_format_short(UNIT_BYTES, run->metrics.peak_room, have, sizeof have));
-    return buffer;
-}
-
-/* Activations may be those of a length that nobody said. */
-static const char *unsaid_length(struct arena *arena, const struct model *model)
-{
-    return !model->longest ? "" : arena_printf(arena, "; a sample has %d tokens, as many as config.json allows, as nobody says "
-                                               "'sequence'", model->sequence);
-}
-
 int memory_check(const struct run *run, bool advised, struct error *err)
 {
-    const struct scenario *scenario = run->workload->scenario;
-    const struct metrics *metrics = &run->metrics;
-    double lack = memory_lack(run);
     struct arena arena = {0};
-    char shortage[160], over[48], fits[64] = "";
+    int rc = 0;
 
-    if (lack <= 0)
-        return 0;
-    if (metrics->fits >= 0.005)
-        snprintf(fits, sizeof fits, "; it fits all the same with a probability of %.0f %%", 100 * metrics->fits);
-    error_infeasible(
-        err, ERROR_MEMORY, scenario->memory.node ? scenario->memory.node->loc : scenario->node->loc,
-        "%s, %s too little (%s)%s%s; %s%s'enforce: false' simulates it anyway",
-        memory_shortage(run, shortage, sizeof shortage),
-        unit_format_short(UNIT_BYTES, lack, over, sizeof over),
-        largest_parts(&arena, &metrics->memory), fits, unsaid_length(&arena, &scenario->model), advised ? advice(&arena, scenario, err) : "",
-        advised ? "; or " : "");
+    if (memory_lack(run) > 0)
+        rc = memory_refuse(run, advised ? advice(&arena, run->workload->scenario, err) : "", err);
     arena_release(&arena);
-    return -1;
+    return rc;
+}
+
+int memory_fits_micro(const struct scenario *scenario, int micro, bool *fits, struct error *err)
+{
+    struct attempt attempt = {.of = scenario};
+    enum attempted came;
+
+    attempt_set(&attempt, "memory.enforce=true\nbatch.micro=%d", micro);
+    if (node_get(scenario->batch.node, "global"))
+        attempt_set(&attempt, "batch.global=%d", scenario->batch.global / scenario->batch.micro * micro);
+    came = attempt_run(&attempt, memory_options_of(scenario));
+    *fits = !came;
+    if (came == ATTEMPT_REFUSED)
+        error_copy(&attempt.found, err);
+    return attempt_end(&attempt, err) || came == ATTEMPT_REFUSED ? -1 : 0;
 }
 
 int workload_init_advised(struct workload *workload, const struct scenario *scenario, struct error *err)

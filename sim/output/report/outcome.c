@@ -3,14 +3,14 @@
 #include <math.h>
 #include <string.h>
 
-#include "auto/auto.h"
 #include "base/base.h"
 #include "engine/replay.h"
 #include "files/json.h"
 #include "kernels/costs.h"
 #include "report/result.h"
+#include "run/attempt.h"
 #include "run/certainty.h"
-#include "run/memory_advice.h"
+#include "run/memory_fit.h"
 #include "scenario/scenario.h"
 #include "workload/workload.h"
 
@@ -92,20 +92,6 @@ static void too_large(json_t *row, const struct run *run)
     json_put(row, "metrics", metrics);
 }
 
-/* Finds out what the scenario needs, where it hardly fits: for a row that says so nothing else is asked. */
-static int find_shortage(const struct workload *workload, struct run *run, struct error *err)
-{
-    struct simulate_options options = memory_options_of(workload->scenario);
-
-    if (options.what == LOWER_ITERATION || memory_seems_to_fit(workload))
-        return 0;
-    if (simulate(workload, options, run, err))
-        return -1;
-    if (memory_lack(run) <= 0)
-        run_release(run);
-    return 0;
-}
-
 /* The metrics, corrected by anchors; or why they are not, under "anchors_refused". */
 static void anchor_row(json_t *row, struct run *run, const struct anchors *anchors)
 {
@@ -119,32 +105,27 @@ static void anchor_row(json_t *row, struct run *run, const struct anchors *ancho
 
 int outcome_simulate(json_t *row, const struct scenario *scenario, const struct anchors *anchors, struct error *err)
 {
-    struct workload workload = {0};
-    struct run run = {0};
-    struct error found = {0};
-    int rc = 0;
+    struct attempt attempt = {.of = scenario};
+    struct run *run = &attempt.run;
+    enum attempted came;
 
     json_put(row, "engine", json_words(engine_names[scenario->simulation.engine]));
     json_put(row, "software", software_json(scenario));
     json_put(row, "in_framework", in_framework_json(scenario));
     json_put(row, "model", model_json(scenario));
     json_put(row, "gpu", gpu_json(scenario));
-    if (workload_init(&workload, scenario, &found) || find_shortage(&workload, &run, &found) ||
-        (!run.metrics.ranks && simulate(&workload, simulate_numbers_of(scenario), &run, &found))) {
-        rc = error_pass_system(&found, err);
-        outcome_refused(row, &found);
-    } else if (memory_lack(&run) > 0) {
-        too_large(row, &run);
+    came = attempt_run(&attempt, simulate_numbers_of(scenario));
+    if (came == ATTEMPT_SHORT && run->metrics.ranks) {
+        too_large(row, run);
+    } else if (came) {
+        outcome_refused(row, &attempt.found);
     } else {
         json_put(row, "status", json_words(outcome_names[OUTCOME_OK]));
         if (anchors)
-            anchor_row(row, &run, anchors);
-        json_put(row, "metrics", metrics_of(&run));
+            anchor_row(row, run, anchors);
+        json_put(row, "metrics", metrics_of(run));
     }
-    run_release(&run);
-    workload_release(&workload);
-    error_release(&found);
-    return rc;
+    return attempt_end(&attempt, err);
 }
 
 void outcome_lost(json_t *row, enum outcome outcome, const char *reason)
