@@ -3,6 +3,7 @@
 #define DTSIM_AUTO_INTERNAL_H
 
 #include "base/cache.h"
+#include "scenario/settled.h"
 #include "workload/workload.h"
 
 /* How an iteration ends: s until all is done, and B that a GPU lacks at its peak, 0: all fit; INFINITY both: it cannot
@@ -33,16 +34,25 @@ const struct scenario *auto_parts(struct arena *arena, const struct scenario *sc
  * errors, which are the errors of auto_split. */
 const struct scenario *auto_shares(struct arena *arena, const struct scenario *scenario, lowered_end_function *ends,
                                    struct error *err);
-/* The layers of each virtual stage with which the iteration ends first, of the splits that fit into the GPUs' memory; where
- * none does, of the splits that lack least. In the arena. NULL: errors, the same as workload_build's. */
-int *auto_split(struct arena *arena, const struct scenario *scenario, lowered_end_function *ends, struct error *err);
+/* The scenario with the layers of each virtual stage with which the iteration ends first, of the splits that fit into the GPUs'
+ * memory; where none does, of the splits that lack least. In the arena. NULL: errors, the same as workload_build's. */
+const struct scenario *auto_split(struct arena *arena, const struct scenario *scenario, lowered_end_function *ends,
+                                  struct error *err);
 /* The scenario with the plans of layers with which the iteration ends first, of those that best_memory.c tries: with its
  * memory.planned and memory.offload, or another memory.recompute. In the arena. Where none fits the scenario itself:
- * workload_order says why. `layers`: as workload_time has them. */
-const struct scenario *auto_memory(struct arena *arena, const struct scenario *scenario, const int *layers);
+ * workload_order says why. */
+const struct scenario *auto_memory(struct arena *arena, const struct scenario *scenario);
+/* A settled scenario in the arena. */
+static inline const struct scenario *keep_settled(struct arena *arena, const struct scenario *scenario, struct settled settled)
+{
+    struct scenario *kept = ARENA_ARRAY(arena, struct scenario, 1);
 
-/* Under which the cache has what was found for the scenario: also by the GPUs of all seats and the samples of replicas,
- * which may have been found before. free(items). */
+    *kept = scenario_settled(scenario, settled);
+    return kept;
+}
+
+/* Under which the cache has what was found for the scenario: also by the GPUs of all seats, the samples of replicas and
+ * the layers of stages, which may have been found before. free(items). */
 struct cache_key auto_key(const struct scenario *scenario);
 
 #endif

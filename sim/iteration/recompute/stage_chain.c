@@ -10,6 +10,7 @@
 #include "scenario/process_group.h"
 #include "scenario/recipe.h"
 #include "scenario/scenario.h"
+#include "scenario/settled.h"
 #include "stage/exchange_cost.h"
 
 /* Seconds of a collective in a group. */

@@ -164,27 +164,30 @@ int split_blocks(struct arena *arena, const struct scenario *scenario, const str
     const struct plan *plan = &scenario->plan;
     bool first = layers[0].role == LAYER_FIRST, last = layers[count - 1].role == LAYER_LAST;
     size_t nstages = (size_t)plan_virtual_stages(plan), blocks = count_role(layers, count, LAYER_BLOCK);
+    struct list split = spec->split;
     char product[64];
 
-    if (spec->split.count && check_split(&spec->split, layers, count, blocks, err))
+    if (spec->layers)
+        split = (struct list){.items = (void *)(uintptr_t)spec->layers, .count = nstages, .node = split.node};
+    if (split.count && check_split(&split, layers, count, blocks, err))
         return -1;
     snprintf(product, sizeof product, " (pipeline %d x chunks %d)", plan->stages, plan->chunks);
-    if (!spec->split.count && nstages > blocks + first + last)
+    if (!split.count && nstages > blocks + first + last)
         return error_add(err, EXIT_INFEASIBLE, node_loc(spec->node, "pipeline"),
                          "strategy: pipeline: %zu stages%s for a model of %zu layers; expected at most one a layer%s",
                          nstages, nstages > (size_t)plan->stages ? product : "", blocks,
                          first || last ? ", and two more for input and output" : "");
     *begins = ARENA_ARRAY(arena, size_t, nstages + 1);
-    if (costs && !spec->split.count && blocks >= nstages) {
+    if (costs && !split.count && blocks >= nstages) {
         split_by_costs(arena, plan, layers, costs, count, nstages, *begins);
         return 0;
     }
-    if (spec->balance == BALANCE_WEIGHTS && !spec->split.count && split_by_weights(layers, count, nstages, *begins))
+    if (spec->balance == BALANCE_WEIGHTS && !split.count && split_by_weights(layers, count, nstages, *begins))
         return 0;
-    if (!spec->split.count)
+    if (!split.count)
         split_evenly(layers, count, nstages, *begins);
-    for (size_t s = 0; spec->split.count && s < nstages; s++)
-        (*begins)[s + 1] = (*begins)[s] + (size_t)((const int *)spec->split.items)[s];
+    for (size_t s = 0; split.count && s < nstages; s++)
+        (*begins)[s + 1] = (*begins)[s] + (size_t)((const int *)split.items)[s];
     return 0;
 }
 

@@ -159,21 +159,6 @@ int scenario_rank_shard(const struct parallelism *spec, int data)
     return spec->shard < spec->data ? spec->shard : data;
 }
 
-struct scenario scenario_seen(const struct scenario *scenario, int p)
-{
-    struct scenario own = *scenario;
-
-    if (!own.views)
-        return own;
-    own.parallelism.tensor = own.views[p]->tensor;
-    own.parallelism.data = own.views[p]->data;
-    own.batch.micro = own.views[p]->micro;
-    own.groups = own.views[p]->groups;
-    own.recipe = own.views[p]->recipe;
-    own.parallelism.shard = scenario_rank_shard(&scenario->parallelism, own.views[p]->data);
-    return own;
-}
-
 /* The least of what the kinds say, whose bits are set. */
 static double least_of(const struct cluster *cluster, unsigned kinds, double (*of)(const struct cluster *, int kind))
 {
