@@ -33,7 +33,7 @@ static void shard_states(const struct scenario *scenario, int step, FILE *out)
 static void shard_sequence(const struct scenario *scenario, int step, FILE *out)
 {
     (void)step;
-    if (scenario->parallelism.tensor > 1 && !scenario->parallelism.sequence_parallel && scenario->model.transformer)
+    if (scenario_most_tensor(scenario) > 1 && !scenario->parallelism.sequence_parallel && scenario->model.transformer)
         fputs("strategy.sequence_parallel=true\n", out);
 }
 
@@ -99,7 +99,7 @@ static void multiply_degree(const struct scenario *scenario, const char *key, in
 static void more_tensor(const struct scenario *scenario, int step, FILE *out)
 {
     if (scenario->model.transformer)
-        multiply_degree(scenario, "tensor", scenario->parallelism.tensor, step, out);
+        multiply_degree(scenario, "tensor", scenario_most_tensor(scenario), step, out);
 }
 
 static void more_pipeline(const struct scenario *scenario, int step, FILE *out)
@@ -142,15 +142,15 @@ static double least_cost(const struct workload *workload)
 {
     const struct scenario *scenario = workload->scenario;
     const struct stage_times *times = ordinary_times(workload);
-    double seconds = 0, all = (double)scenario->parallelism.tensor * scenario_rank_replicas(scenario, 0);
+    double seconds = 0;
 
     for (int s = 0; s < plan_virtual_stages(&workload->plan); s++) {
         int rank = plan_rank(&workload->plan, 0, s, 0, NULL);
-        double share = scenario_tensor(scenario, rank) * scenario_rank_replicas(scenario, rank) / all;
+        double share = (double)scenario_rank_replicas(scenario, rank) / scenario_rank_replicas(scenario, 0);
 
-        seconds += share * (times[s].work[FORWARD].seconds + times[s].work[BACKWARD].seconds + times[s].recomputed.seconds);
+        seconds += share * scenario_tensor(scenario, rank) * (times[s].work[FORWARD].seconds + times[s].work[BACKWARD].seconds + times[s].recomputed.seconds);
     }
-    return seconds * scenario->parallelism.tensor * scenario->parallelism.context / scenario->batch.micro;
+    return seconds * scenario->parallelism.context / scenario->batch.micro;
 }
 
 /* What the candidate costs, where that is less than `most`; its collectives are measured alone, which is enough to

@@ -262,7 +262,7 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
         stage->trained.of[class] += slice->trained.of[class];
     stage->frozen += layer->frozen, stage->packed += layer->packed;
     stage_peaks_add(peaks, stage, scenario, layer);
-    stage->boundary = layer->boundary / (boundary_divided(spec) ? spec->tensor : 1);
+    stage->boundary = layer->boundary / (boundary_divided(spec) ? scenario_most_tensor(scenario) : 1);
 }
 
 /* The output layer of a tied model holds a copy of the embedding's weights if it is on another rank (Megatron-LM). */

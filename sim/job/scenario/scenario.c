@@ -111,6 +111,11 @@ int scenario_step_samples(const struct scenario *scenario)
     return samples < INT_MAX ? (int)samples : INT_MAX;       /* refused later: no batch has as many */
 }
 
+int scenario_most_tensor(const struct scenario *scenario)
+{
+    return scenario->parallelism.tensor;
+}
+
 int scenario_tensor(const struct scenario *scenario, int p)
 {
     return scenario->views ? scenario->views[p]->tensor : scenario->parallelism.tensor;

@@ -157,6 +157,8 @@ int scenario_expert_tensor(const struct parallelism *spec);
 /* GPUs of a context group that exchange heads for tokens around attention; 1: none do. */
 int scenario_ulysses(const struct parallelism *spec);
 int scenario_gpus(const struct scenario *scenario);      /* tensor * context * pipeline * data, or the sum over the ranks */
+/* GPUs of a tensor group, the most of all ranks. */
+int scenario_most_tensor(const struct scenario *scenario);
 /* Of a pipeline rank: GPUs of each tensor group, replicas (with the GPUs of their context groups), process groups and
  * recipe. */
 int scenario_tensor(const struct scenario *scenario, int p);

@@ -15,6 +15,7 @@ static void see(struct scenario *own, const struct rank_view *view)
     own->batch.micro = view->micro;
     own->groups = view->groups;
     own->recipe = view->recipe;
+    own->views = NULL;
 }
 
 struct scenario scenario_settled(const struct scenario *scenario, struct settled settled)

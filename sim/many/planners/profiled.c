@@ -117,7 +117,7 @@ int profiled_read(const struct scenario *scenario, int micro, struct profiled *p
                                          cluster_node_bandwidth(cluster, 0, LINK_NIC_UP) *
                                              fmin(1, (double)cluster_node_nics(cluster, 0) / profiled->per_node);
     if (node_get(scenario->parallelism.node, "tensor"))
-        return read_degree(profiled, scenario->parallelism.tensor, err);
+        return read_degree(profiled, scenario_most_tensor(scenario), err);
     for (int tensor = 1; !rc && tensor <= profiled->per_node && profiled->ntensors < PIPER_TENSORS; tensor *= 2)
         rc = read_degree(profiled, tensor, err);
     return rc < 0 ? -1 : 0;
