@@ -72,6 +72,7 @@ static void note_step(const struct run *run, struct step *step)
     step->sequence = scenario->model.sequence;
     step->gpus = scenario_gpus(scenario);
     step->nodes = energy_nodes(scenario);
+    step->paid = scenario_paid_gpus(scenario);
     step->seconds = m->iteration_time;
     step->samples = m->samples;
     step->tokens = m->tokens_per_s * m->iteration_time;
