@@ -20,24 +20,23 @@
 #include "workload/workload.h"
 
 /* Ways to need less, in the order in which they are preferred where they cost the same. Each has steps, the gentlest
- * first, and writes the --set assignments that bring a step about, separated by newlines, or nothing where it does not
- * apply. */
-typedef void change_write(const struct scenario *scenario, int step, FILE *out);
+ * first, and sets what brings a step about, or nothing where it does not apply. */
+typedef void change_make(const struct scenario *scenario, int step, struct attempt *out);
 
-static void shard_states(const struct scenario *scenario, int step, FILE *out)
+static void shard_states(const struct scenario *scenario, int step, struct attempt *out)
 {
     if (scenario->parallelism.zero <= step && scenario_replicas(scenario) > 1)
-        fprintf(out, "strategy.zero=%d\n", step + 1);
+        attempt_set(out, "strategy.zero=%d", step + 1);
 }
 
-static void shard_sequence(const struct scenario *scenario, int step, FILE *out)
+static void shard_sequence(const struct scenario *scenario, int step, struct attempt *out)
 {
     (void)step;
     if (scenario_most_tensor(scenario) > 1 && !scenario->parallelism.sequence_parallel && scenario->model.transformer)
-        fputs("strategy.sequence_parallel=true\n", out);
+        attempt_set(out, "strategy.sequence_parallel=true");
 }
 
-static void recompute_more(const struct scenario *scenario, int step, FILE *out)
+static void recompute_more(const struct scenario *scenario, int step, struct attempt *out)
 {
     const struct recompute_spec *now = &scenario->memory.recompute;
     bool full = now->mode == RECOMPUTE_FULL;
@@ -49,91 +48,93 @@ static void recompute_more(const struct scenario *scenario, int step, FILE *out)
     };
 
     if (ways[step].applies)
-        fprintf(out, "memory.recompute=%s\n", ways[step].recompute);
+        attempt_set(out, "memory.recompute=%s", ways[step].recompute);
 }
 
-static void move_to_host(const struct scenario *scenario, int step, FILE *out)
+static void move_to_host(const struct scenario *scenario, int step, struct attempt *out)
 {
     enum { TENSORS = 2 };
     static const char *const what[] = {"optimizer", "activations", "tensors", "weights"};
     bool finer = step == TENSORS && scenario->memory.offload.count == 1 && scenario_offloads(scenario, OFFLOAD_ACTIVATIONS);
 
     if (finer)
-        fputs("memory.offload=tensors\n", out);
+        attempt_set(out, "memory.offload=tensors");
     else if (!scenario_moves_activations(scenario) && !scenario_offloads(scenario, OFFLOAD_WEIGHTS) &&
         !scenario_offloads(scenario, OFFLOAD_OPTIMIZER) && !isnan(scenario_host_bandwidth(scenario, 0)))
-        fprintf(out, "memory.offload=%s\n", what[step]);
+        attempt_set(out, "memory.offload=%s", what[step]);
 }
 
 /* As many samples an iteration, where micro-batches are given and not samples. */
-static void more_micro_batches(const struct scenario *scenario, int times, FILE *out)
+static void more_micro_batches(const struct scenario *scenario, int times, struct attempt *out)
 {
     if (node_get(scenario->batch.node, "micro_batches"))
-        fprintf(out, "batch.micro_batches=%d\n", times * scenario->batch.micro_batches);
+        attempt_set(out, "batch.micro_batches=%d", times * scenario->batch.micro_batches);
 }
 
-static void smaller_micro_batch(const struct scenario *scenario, int step, FILE *out)
+static void smaller_micro_batch(const struct scenario *scenario, int step, struct attempt *out)
 {
     int times = 2 << step;
 
     if (scenario->batch.micro % times)
         return;
-    fprintf(out, "batch.micro=%d\n", scenario->batch.micro / times);
+    attempt_set(out, "batch.micro=%d", scenario->batch.micro / times);
     more_micro_batches(scenario, times, out);
 }
 
 /* The other degree grows: of the same GPUs where enough replicas are left, else of more. */
-static void multiply_degree(const struct scenario *scenario, const char *key, int degree, int step, FILE *out)
+static void multiply_degree(const struct scenario *scenario, const char *key, int degree, int step, struct attempt *out)
 {
     int data = scenario->parallelism.data, times = 2 << step;
     bool same = data % times == 0;
 
     if (scenario->parallelism.schedule.csv || stages_say_degrees(&scenario->parallelism.stages))
         return;
-    fprintf(out, "strategy.%s=%d\n", key, times * degree);
-    fprintf(out, "strategy.data=%d\n", same ? data / times : data);
+    attempt_set(out, "strategy.%s=%d", key, times * degree);
+    attempt_set(out, "strategy.data=%d", same ? data / times : data);
     if (same)
         more_micro_batches(scenario, times, out);
 }
 
-static void more_tensor(const struct scenario *scenario, int step, FILE *out)
+static void more_tensor(const struct scenario *scenario, int step, struct attempt *out)
 {
     if (scenario->model.transformer)
         multiply_degree(scenario, "tensor", scenario_most_tensor(scenario), step, out);
 }
 
-static void more_pipeline(const struct scenario *scenario, int step, FILE *out)
+static void more_pipeline(const struct scenario *scenario, int step, struct attempt *out)
 {
     if (!scenario->model.stages.count)       /* which would be another model */
         multiply_degree(scenario, "pipeline", scenario->parallelism.pipeline, step, out);
 }
 
-static void more_context(const struct scenario *scenario, int step, FILE *out)
+static void more_context(const struct scenario *scenario, int step, struct attempt *out)
 {
     if (scenario->model.transformer)
         multiply_degree(scenario, "context", scenario->parallelism.context, step, out);
 }
 
 /* More GPUs divide the parameters that not all tokens meet; they are replicas all the same. */
-static void more_divided(const struct scenario *scenario, int step, FILE *out)
+static void more_divided(const struct scenario *scenario, int step, struct attempt *out)
 {
     const struct process_group *group = &scenario->groups.of[GROUP_EXPERT];
 
     if (model_active_parameters(&scenario->model) < model_parameters(&scenario->model))
-        fprintf(out, "strategy.%s=%d\n", group->name, (2 << step) * group_members(group));
+        attempt_set(out, "strategy.%s=%d", group->name, (2 << step) * group_members(group));
 }
 
 /* All `steps` of a change are tried alone; together with other changes only its first `paired` steps. */
 enum { TOGETHER = 3 };
-static const struct change { change_write *write; int steps, paired; } changes[] = {
+static const struct change { change_make *make; int steps, paired; } changes[] = {
     {shard_states, 3, 3}, {shard_sequence, 1, 1}, {recompute_more, 4, 3},
     {more_tensor, 3, 2},  {more_pipeline, 3, 2},  {more_divided, 3, 2},
     {more_context, 3, 2}, {move_to_host, 4, 1},   {smaller_micro_batch, 5, 5},
 };
 
-/* Up to three changes: a candidate. */
+/* A step of a change; and up to three of them, a candidate. */
+struct step { size_t change; int step; };
 struct candidate {
-    char *sets;              /* assignments, a line each */
+    struct step steps[TOGETHER];
+    int count;
     double cost;             /* GPU seconds a sample on the ideal engine; INFINITY: does not fit or is not possible */
 };
 
@@ -148,116 +149,93 @@ static double least_cost(const struct workload *workload)
         int rank = plan_rank(&workload->plan, 0, s, 0, NULL);
         double share = (double)scenario_rank_replicas(scenario, rank) / scenario_rank_replicas(scenario, 0);
 
-        seconds += share * scenario_tensor(scenario, rank) * (times[s].work[FORWARD].seconds + times[s].work[BACKWARD].seconds + times[s].recomputed.seconds);
+        seconds += share * scenario_tensor(scenario, rank) *
+                   (times[s].work[FORWARD].seconds + times[s].work[BACKWARD].seconds + times[s].recomputed.seconds);
     }
     return seconds * scenario->parallelism.context / scenario->batch.micro;
 }
 
-/* What the candidate costs, where that is less than `most`; its collectives are measured alone, which is enough to
+/* Sets all steps; false: one of them does not apply. */
+static bool take_steps(const struct candidate *candidate, struct attempt *attempt)
+{
+    for (int i = 0; i < candidate->count; i++) {
+        const struct step *step = &candidate->steps[i];
+        size_t before = attempt->nsets;
+
+        changes[step->change].make(attempt->of, step->step, attempt);
+        if (attempt->nsets == before)
+            return false;
+    }
+    return true;
+}
+
+static bool is_over(const struct scenario *scenario)
+{
+    return scenario->progress && scenario->progress->over;
+}
+
+/* The candidate becomes the best where it fits and costs less; its collectives are measured alone, which is enough to
  * compare. */
-static double cost_of(const struct scenario *scenario, const char *lines, double most, struct error *err)
+static void consider(const struct scenario *scenario, struct candidate *candidate, struct candidate *best, struct error *err)
 {
     const struct simulate_options whole = {.engine = ENGINE_IDEAL, .numbers = true};
     struct attempt attempt = {.of = scenario};
     const struct metrics *metrics = &attempt.run.metrics;
-    double cost = INFINITY;
 
-    attempt_set(&attempt, "%ssimulation.collectives=measured", lines);
-    if (!attempt_build(&attempt) && least_cost(&attempt.workload) < most && !attempt_simulate(&attempt, whole))
-        cost = metrics->iteration_time * scenario_gpus(attempt.workload.scenario) / metrics->samples;
+    candidate->cost = INFINITY;
+    if (!is_over(scenario) && take_steps(candidate, &attempt)) {
+        attempt_set(&attempt, "simulation.collectives=measured");
+        if (!attempt_build(&attempt) && least_cost(&attempt.workload) < best->cost && !attempt_simulate(&attempt, whole))
+            candidate->cost = metrics->iteration_time * scenario_gpus(&attempt.varied) / metrics->samples;
+    }
     attempt_end(&attempt, err);
-    return cost;
+    if (candidate->cost < best->cost * (1 - 1e-9))
+        *best = *candidate;
 }
 
-/* A step of a change. */
-struct step { size_t change; int step; };
-
-/* The assignments of some steps, "" where one of them does not apply; the caller frees it. */
-static char *sets_of(const struct scenario *scenario, const struct step *steps, int count)
+/* Looks at all ways to take `wanted` steps of different changes that begin with those of the candidate. */
+static void consider_more(const struct scenario *scenario, struct candidate candidate, int wanted, struct candidate *best,
+                          struct error *err)
 {
-    size_t size, before = 0;
-    char *text = NULL;
-    FILE *out = text_open(&text, &size);
-    bool apply = true;
+    int count = candidate.count;
 
-    for (int i = 0; i < count && apply; i++) {
-        changes[steps[i].change].write(scenario, steps[i].step, out);
-        fflush(out);
-        apply = size > before;
-        before = size;
-    }
-    text_close(out, &text);
-    if (!apply)
-        text[0] = '\0';
-    return text;
-}
-
-/* Becomes the best where it fits and costs less; takes the text. */
-static void consider(const struct scenario *scenario, char *sets, struct candidate *best,
-                     struct error *err)
-{
-    bool over = scenario->progress && scenario->progress->over;
-    double cost = *sets && !over ? cost_of(scenario, sets, best->cost, err) : INFINITY;
-
-    if (cost < best->cost * (1 - 1e-9)) {
-        free(best->sets);
-        *best = (struct candidate){sets, cost};
-    } else {
-        free(sets);
-    }
-}
-
-/* Looks at all ways to take `wanted` steps of different changes that begin with the `count` first ones. */
-static void consider_more(const struct scenario *scenario, struct step *steps, int count, int wanted, struct candidate *best, struct error *err)
-{
     if (count == wanted) {
-        consider(scenario, sets_of(scenario, steps, count), best, err);
+        consider(scenario, &candidate, best, err);
         return;
     }
-    for (size_t c = count ? steps[count - 1].change + 1 : 0; c < COUNT(changes); c++)
+    candidate.count++;
+    for (size_t c = count ? candidate.steps[count - 1].change + 1 : 0; c < COUNT(changes); c++)
         for (int step = 0; step < (wanted > 1 ? changes[c].paired : changes[c].steps); step++) {
-            steps[count] = (struct step){c, step};
-            consider_more(scenario, steps, count + 1, wanted, best, err);
+            candidate.steps[count] = (struct step){c, step};
+            consider_more(scenario, candidate, wanted, best, err);
         }
 }
 
-/* The cheapest single change that fits, else the cheapest pair or three; sets, freed by the caller, is NULL where none
- * does. */
-static struct candidate cheapest(const struct scenario *scenario, struct error *err)
-{
-    struct candidate best = {.sets = NULL, .cost = INFINITY};
-    struct step steps[TOGETHER];
-
-    for (int wanted = 1; wanted <= TOGETHER && !best.sets; wanted++)
-        consider_more(scenario, steps, 0, wanted, &best, err);
-    return best;
-}
-
-/* "--set strategy.zero=1 --set memory.recompute=full": what a person can add to the command as it stands, in quotes
- * where a shell would take it apart. */
+/* "--set strategy.zero=1 --set memory.recompute=full", what a person can add to the command as it stands, in quotes where a
+ * shell would take it apart: the cheapest single change that fits, else the cheapest pair or three. */
 static const char *advice(struct arena *arena, const struct scenario *scenario, struct error *err)
 {
-    struct candidate best = cheapest(scenario, err);
-    bool over = scenario->progress && scenario->progress->over;
+    struct candidate best = {.cost = INFINITY};
+    struct attempt told = {.of = scenario};
     const char *text = "";
 
-    if (err->system) {
-        free(best.sets);
+    for (int wanted = 1; wanted <= TOGETHER && !best.count; wanted++)
+        consider_more(scenario, (struct candidate){.count = 0}, wanted, &best, err);
+    if (err->system)
         return "no change that would make it fit was found: files could not be read";
-    }
-    if (!best.sets && over)
-        return "the budget was spent before a change was found that would make it fit";
-    if (!best.sets)
-        return "no one, two or three of: ZeRO, sequence parallelism, activation checkpointing, higher degrees of parallelism, "
+    if (!best.count)
+        return is_over(scenario) ? "the budget was spent before a change was found that would make it fit" :
+               "no one, two or three of: ZeRO, sequence parallelism, activation checkpointing, higher degrees of parallelism, "
                "offloading, smaller micro-batches would make it fit";
-    for (char *line = best.sets, *end; *line; line = end + 1) {
-        end = line + strcspn(line, "\n");
-        const char *quote = memchr(line, '{', (size_t)(end - line)) ? "'" : "";
-        text = arena_printf(arena, "%s --set %s%.*s%s", text, quote, (int)(end - line), line, quote);
+    take_steps(&best, &told);
+    for (size_t i = 0; i < told.nsets; i++) {
+        const char *quote = strchr(told.sets[i], '{') ? "'" : "";
+
+        text = arena_printf(arena, "%s --set %s%s%s", text, quote, told.sets[i], quote);
     }
-    free(best.sets);
+    attempt_end(&told, err);
     return arena_printf(arena, "of the changes that would make it fit the one that costs the least GPU time is%s%s",
-                        text, over ? ", as far as the search came before the budget was spent" : "");
+                        text, is_over(scenario) ? ", as far as the search came before the budget was spent" : "");
 }
 
 void memory_advise(const struct scenario *scenario, struct error *err)

@@ -264,15 +264,6 @@ void steps_release(struct steps *steps)
     *steps = (struct steps){0};
 }
 
-double steps_seconds(const struct steps *steps)
-{
-    double seconds = 0;
-
-    for (size_t i = 0; i < steps->stretches.count; i++)
-        seconds += steps->stretches.items[i].steps * steps_of(steps, &steps->stretches.items[i])->seconds;
-    return seconds;
-}
-
 double steps_ramp(const struct steps *steps)
 {
     const struct step *last = steps_of(steps, &steps->stretches.items[steps->stretches.count - 1]);
