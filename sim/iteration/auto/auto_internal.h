@@ -15,9 +15,6 @@ struct lowered_end { double seconds, lacks; };
 typedef struct lowered_end lowered_end_function(const struct scenario *scenario, double most, double *works);
 /* On engine fast, of a workload with its rows and plans. */
 struct lowered_end workload_end(const struct workload *workload, double *works);
-/* s that this takes at least, without a replay: all works of a rank between the forwards before its first stage and the
- * backwards behind them, or its copies to the host. */
-double workload_least(const struct workload *workload);
 /* Whether the first is the better: it lacks less memory or, where both fit, ends sooner. */
 static inline bool lowered_better(struct lowered_end one, struct lowered_end other)
 {

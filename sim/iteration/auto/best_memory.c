@@ -23,6 +23,7 @@
 #define XXH_INLINE_ALL           /* short pieces: the call would cost as much as the hash */
 #include <xxhash.h>
 
+#include "auto/bound.h"
 #include "base/base.h"
 #include "base/cache.h"
 #include "base/progress.h"
@@ -165,7 +166,7 @@ static void consider(struct trying *trying, int halvings, double above)
     struct candidate candidate = {.chosen = {trying->way, trying->scenario.memory.planned}, .halvings = halvings,
                                   .above = above};
 
-    trying->worse = workload_least(&trying->workload) >= planning->best;
+    trying->worse = workload_bound(&trying->workload, NULL, NULL) >= planning->best;
     if (trying->worse)
         return;
     candidate.end = workload_end(&trying->workload, NULL);
