@@ -56,7 +56,7 @@ enum attempted attempt_simulate(struct attempt *attempt, struct simulate_options
 {
     struct simulate_options needs = memory_options_of(attempt->workload.scenario);
 
-    if (how.what == LOWER_ITERATION && needs.what != LOWER_ITERATION && !attempt->anyway &&
+    if (needs.memory && !how.memory && !attempt->anyway &&
         !memory_seems_to_fit(&attempt->workload)) {
         enum attempted came = simulate_and_look(attempt, needs);
 

@@ -164,30 +164,24 @@ int split_blocks(struct arena *arena, const struct scenario *scenario, const str
     const struct plan *plan = &scenario->plan;
     bool first = layers[0].role == LAYER_FIRST, last = layers[count - 1].role == LAYER_LAST;
     size_t nstages = (size_t)plan_virtual_stages(plan), blocks = count_role(layers, count, LAYER_BLOCK);
-    struct list split = spec->split;
+    const int *said = spec->layers ? spec->layers : spec->split.count ? spec->split.items : NULL;
     char product[64];
 
-    if (spec->layers)
-        split = (struct list){.items = (void *)(uintptr_t)spec->layers, .count = nstages, .node = split.node};
-    if (split.count && check_split(&split, layers, count, blocks, err))
+    if (said && !spec->layers && check_split(&spec->split, layers, count, blocks, err))
         return -1;
     snprintf(product, sizeof product, " (pipeline %d x chunks %d)", plan->stages, plan->chunks);
-    if (!split.count && nstages > blocks + first + last)
+    if (!said && nstages > blocks + first + last)
         return error_add(err, EXIT_INFEASIBLE, node_loc(spec->node, "pipeline"),
                          "strategy: pipeline: %zu stages%s for a model of %zu layers; expected at most one a layer%s",
                          nstages, nstages > (size_t)plan->stages ? product : "", blocks,
                          first || last ? ", and two more for input and output" : "");
     *begins = ARENA_ARRAY(arena, size_t, nstages + 1);
-    if (costs && !split.count && blocks >= nstages) {
+    for (size_t s = 0; said && s < nstages; s++)
+        (*begins)[s + 1] = (*begins)[s] + (size_t)said[s];
+    if (!said && costs && blocks >= nstages)
         split_by_costs(arena, plan, layers, costs, count, nstages, *begins);
-        return 0;
-    }
-    if (spec->balance == BALANCE_WEIGHTS && !split.count && split_by_weights(layers, count, nstages, *begins))
-        return 0;
-    if (!split.count)
+    else if (!said && (spec->balance != BALANCE_WEIGHTS || !split_by_weights(layers, count, nstages, *begins)))
         split_evenly(layers, count, nstages, *begins);
-    for (size_t s = 0; split.count && s < nstages; s++)
-        (*begins)[s + 1] = (*begins)[s] + (size_t)((const int *)split.items)[s];
     return 0;
 }
 
@@ -210,35 +204,51 @@ static void add_cost(struct stage *stage, struct stage_times *times, const struc
 {
     struct slice *slice = stage->slices;
     struct slice_times *layer_times = --times->slices;
+    static const struct work_cost nothing;
     const struct work_cost *works[WORK_KIND_COUNT] = {
         [FORWARD] = &cost->forward, [BACKWARD_INPUT] = &cost->input, [BACKWARD_WEIGHT] = &cost->weight,
-        [BACKWARD] = &cost->backward,
-        [RECOMPUTE] = slice->recompute ? &cost->recompute : NULL,
+        [BACKWARD] = &cost->backward, [UPDATE] = &nothing, [GATHER] = &nothing,
+        [RECOMPUTE] = slice->recompute ? &cost->recompute : &nothing,
     };
 
     if (cost->hides >= 0)
         times->hidings[cost->hides] = cost->hiding;
-    for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
-        if (works[kind]) {
-            slice->work[kind] = works[kind]->counts;
-            layer_times->work[kind] = works[kind]->times;
-            work_counts_add(&stage->work[kind], &slice->work[kind]);
-            work_times_add(&times->work[kind], &works[kind]->times);
-        }
+    for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
+        slice->work[kind] = &works[kind]->counts;
+        layer_times->work[kind] = &works[kind]->times;
+        if (works[kind] == &nothing)
+            continue;
+        work_counts_add(&stage->work[kind], slice->work[kind]);
+        work_times_add(&times->work[kind], &works[kind]->times);
+    }
     if (chooses_core(scenario, layer)) {
-        slice->selective.core = cost->core.counts;
-        layer_times->core = cost->core.times;
+        slice->selective.core = &cost->core.counts;
+        layer_times->core = &cost->core.times;
     }
 }
 
-static void add_layer(struct stage *stage, const struct scenario *scenario, const struct layer *layer,
+/* The first of a stage's layers that read the encoder's output holds it, recomputed or not. */
+static struct layer with_source(const struct layer *layer, const struct layer *before)
+{
+    struct layer own = *layer;
+    double source = before && before->source > 0 ? 0 : layer->source;
+
+    own.activation += source;
+    own.selective_activation += source;
+    own.checkpoint += source;
+    own.within += source;
+    return own;
+}
+
+static void add_layer(struct stage *stage, const struct scenario *scenario, const struct layer *given,
                       struct stage_peaks *peaks)
 {
     const struct parallelism *spec = &scenario->parallelism;
+    const struct layer own = with_source(given, stage->nslices ? stage->slices[0].layer : NULL), *layer = &own;
     struct slice *slice = --stage->slices;
 
     stage->nslices++;
-    slice->layer = layer;
+    slice->layer = given;
     slice->tensors = layer->tensors;
     slice->rows = layer->rows;
     slice->ntensors = layer->ntensors;
@@ -248,6 +258,7 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
     slice->parameters = layer->parameters;
     slice->trained = layer_trained(scenario, layer);
     slice->frozen = layer->frozen;
+    slice->frozen_apart = stage_divides_parameters(scenario) ? layer->divided_frozen : 0;
     slice->activation = layer->activation;
     slice->input = layer_is_block(layer) ? layer->checkpoint : 0;
     slice->workspace = layer->workspace;
@@ -260,7 +271,7 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
     stage->parameters += layer->parameters;
     for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++)
         stage->trained.of[class] += slice->trained.of[class];
-    stage->frozen += layer->frozen, stage->packed += layer->packed;
+    stage->frozen += layer->frozen, stage->packed += layer->packed, stage->frozen_apart += slice->frozen_apart;
     stage_peaks_add(peaks, stage, scenario, layer);
     stage->boundary = layer->boundary / (boundary_divided(spec) ? scenario_most_tensor(scenario) : 1);
 }
@@ -363,9 +374,11 @@ void stages_fill(struct arena *arena, struct layer_costs *costs, const struct la
     size_t nstages = (size_t)plan_virtual_stages(&scenario->plan);
     size_t *places = place_layers(arena, layers, count, begins, nstages);
     const bool *repeats = find_repeats(arena, scenario, layers, places, count, begins);
-    int first_rank = plan_rank(&scenario->plan, 0, 0, 0, NULL);
+    size_t owner = 0;            /* of the embedding */
     struct stage_peaks *peaks = ARENA_ARRAY(arena, struct stage_peaks, nstages);
 
+    for (size_t i = count; i-- > 0;)
+        owner = layers[i].embeds ? i : owner;
     make_slices(arena, places, count, repeats, stages, times, nstages);
     for (size_t i = 0; i < count; i++) {
         struct stage *stage = &stages[places[i]];
@@ -374,8 +387,9 @@ void stages_fill(struct arena *arena, struct layer_costs *costs, const struct la
             continue;
         add_layer(stage, scenario, &layers[i], &peaks[places[i]]);
         add_cost(stage, &times[places[i]], scenario, &layers[i], layer_cost(costs, &layers[i]));
-        if (layers[i].tied > 0 && first_rank != plan_rank(&scenario->plan, 0, (int)places[i], 0, NULL))
-            add_tied_copy(arena, scenario, stage, &layers[i], &layers[0]);
+        if (layers[i].tied > 0 && stage->tied == 0 && plan_rank(&scenario->plan, 0, (int)places[owner], 0, NULL) !=
+                                                          plan_rank(&scenario->plan, 0, (int)places[i], 0, NULL))
+            add_tied_copy(arena, scenario, stage, &layers[i], &layers[owner]);
     }
     for (size_t s = 0; s < nstages; s++) {
         if (repeats[s]) {
