@@ -23,12 +23,6 @@ static const struct node *of_block(const struct hf_reading *reading, const char 
     return list && list->kind == NODE_SEQUENCE && (size_t)block < list->count ? list->items[block] : NULL;
 }
 
-enum block_attention hf_none(const struct hf_reading *reading, int block)
-{
-    (void)reading, (void)block;
-    return BLOCK_FULL;
-}
-
 const char *hf_pattern(const struct hf_reading *reading)
 {
     const struct node *value = node_get(reading->config, "sliding_window_pattern");

@@ -74,7 +74,6 @@ bool hf_sparse(const struct hf_reading *reading, const struct node *types, int b
 /* sliding_window_pattern as letters, L for a block with the window and G for one without; NULL: it is none. */
 const char *hf_pattern(const struct hf_reading *reading);
 /* For family.attention and family.has_experts. */
-enum block_attention hf_none(const struct hf_reading *reading, int block);
 enum block_attention hf_every(const struct hf_reading *reading, int block);
 enum block_attention hf_from_window(const struct hf_reading *reading, int block);
 enum block_attention hf_later(const struct hf_reading *reading, int block);
