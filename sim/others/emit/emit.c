@@ -49,15 +49,6 @@ bool emit_has(const struct emit *e, const char *argument)
            (!e->release.last || row->since <= e->release.last);
 }
 
-bool emit_recomputes(const struct emit *e, const char *module)
-{
-    const char *list = emit_text(e, "memory.recompute.modules"), *at = strstr(list, module);
-
-    while (at && at > list && at[-1] == '-')
-        at = strstr(at + 1, module);
-    return at != NULL;
-}
-
 int emit_gradient_bytes(const struct emit *e)
 {
     return emit_is(e, "software.gradients", "half") && !emit_is(e, "memory.precision", "fp32") ? 2 : 4;

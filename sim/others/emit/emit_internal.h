@@ -41,8 +41,6 @@ bool emit_is(const struct emit *e, const char *path, const char *value);
 bool emit_differs(const struct emit *e, const char *path);
 /* Whether the release has an argument of Megatron-LM's. */
 bool emit_has(const struct emit *e, const char *argument);
-/* Whether memory.recompute.modules has a word: experts is another one than the end of shared-experts. */
-bool emit_recomputes(const struct emit *e, const char *module);
 /* GPUs that share a replica's bytes of gradients: bytes of one gradient as it is sent. */
 int emit_gradient_bytes(const struct emit *e);
 

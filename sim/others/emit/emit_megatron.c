@@ -12,16 +12,22 @@
 #include "launch/dialect_rows.h"
 #include "scenario/scenario.h"
 
-/* One argument: "--name value", or without the value. */
-static void say(struct emit *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void say(struct emit *e, const char *format, ...)
+/* An argument and its value; of a flag "true". */
+static void say(struct emit *e, const char *name, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void say(struct emit *e, const char *name, const char *format, ...)
 {
+    char text[64];
     va_list arguments;
 
-    fputs(" \\\n    --", e->out);
     va_start(arguments, format);
-    vfprintf(e->out, format, arguments);
+    vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
+    node_put(e->arena, e->said, name, node_scalar(e->arena, arena_strdup(e->arena, text), true));
+}
+
+static void say_text(struct emit *e, const char *name, const char *text)
+{
+    node_put(e->arena, e->said, name, node_scalar(e->arena, text, true));
 }
 
 /* A value as one word of a shell's. */
@@ -71,40 +77,17 @@ static const char *said(void *context, const char *name)
     return e->said ? node_get(e->said, name) ? node_get(e->said, name)->text : NULL : NULL;
 }
 
-/* A list with blanks for commas. */
-static const char *words(struct arena *arena, const char *list)
-{
-    char *text = arena_strdup(arena, list);
-
-    for (char *c = text; *c; c++)
-        *c = *c == ',' ? ' ' : *c;
-    return text;
-}
-
 static void say_row(void *context, const struct dialect_row *row, const char *name, const char *value)
 {
-    struct emit *e = context;
-    const struct dialect *dialect = e->dialect->like ? e->dialect->like : e->dialect;
-    const struct argument_row *argument = dialect_row(dialect, name, false);
-    bool number = argument->kind == KIND_INT || argument->kind == KIND_NUMBER;
-    const char *usual = argument->fallback ? argument->fallback : number ? "0" : "";
-
     (void)row;
-    node_put(e->arena, e->said, name, node_scalar(e->arena, value, true));
-    if (!strcmp(value, "true"))
-        say(e, "%s", name);
-    else if (argument->kind == KIND_LIST && !argument->joined)
-        say(e, "%s %s", name, words(e->arena, value));
-    else if (argument->kind != KIND_FLAG && (argument->told || (number ? strtod(value, NULL) != strtod(usual, NULL) :
-                                                                strcmp(value, usual) != 0)))
-        say(e, "%s %s", name, word(e, value));
+    say_text(context, name, value);
 }
 
 /* Writes what the rows of a part of the dialect say. */
 static void say_rows(struct emit *e, const char *part)
 {
     const struct dialect *dialect = e->dialect->like ? e->dialect->like : e->dialect;
-    const struct dialect_ways ways = {true, is_wanted, at_path, said, say_row, at_path, e};
+    const struct dialect_ways ways = {true, is_wanted, at_path, said, say_row, at_path, NULL, e};
 
     dialect_rows_apply(e->arena, &dialect->pairs, part, &ways);
 }
@@ -118,7 +101,7 @@ static void say_flags(struct emit *e, const char *name, const char *flags)
 
     for (const char *at = flags; *at; at += strspn(at, *at == '0' ? "0" : "1"))
         text = arena_printf(e->arena, "%s%s[%c]*%zu", text, *text ? "+" : "", *at, strspn(at, *at == '0' ? "0" : "1"));
-    say(e, "%s %s", name, word(e, arena_printf(e->arena, "(%s)", text)));
+    say_text(e, name, arena_printf(e->arena, "(%s)", text));
 }
 
 /* N, where every Nth layer has no linear attention, and no other. */
@@ -130,7 +113,7 @@ static void say_linear(struct emit *e, const char *flags)
     for (size_t i = 0; flags[i]; i++)
         regular &= (flags[i] == '0') == ((i + 1) % every == 0);
     if (regular)
-        say(e, "linear-attention-freq %zu", every);
+        say(e, "linear-attention-freq", "%zu", every);
     else
         say_flags(e, "linear-attention-freq", flags);
 }
@@ -141,32 +124,20 @@ static void say_mixers(struct emit *e)
     enum mixes mixes = emit_megatron_mixes(e);
     bool newer = emit_has(e, "hybrid-layer-pattern");
 
-    if (mixes == MIXES_LETTERS)
-        say(e, "%s %s \\\n    --spec megatron.core.models.mamba.mamba_layer_specs mamba_stack_spec%s",
-            newer ? "hybrid-layer-pattern" : "hybrid-override-pattern", word(e, emit_megatron_letters(e)),
-            newer || !emit_has(e, "is-hybrid-model") ? "" : " \\\n    --is-hybrid-model");
+    if (mixes == MIXES_LETTERS) {
+        say_text(e, newer ? "hybrid-layer-pattern" : "hybrid-override-pattern", emit_megatron_letters(e));
+        say_text(e, "spec", "megatron.core.models.mamba.mamba_layer_specs,mamba_stack_spec");
+        if (!newer && emit_has(e, "is-hybrid-model"))
+            say_text(e, "is-hybrid-model", "true");
+    }
     if (mixes == MIXES_LINEAR) {
-        say(e, "experimental-attention-variant gated_delta_net");
+        say_text(e, "experimental-attention-variant", "gated_delta_net");
         say_linear(e, emit_megatron_linear(e));
     }
     if (mixes != MIXES_NONE) {
         say_rows(e, "mamba");
         say_rows(e, "delta");
     }
-}
-
-static void say_model(struct emit *e)
-{
-    long positions = emit_number(e, SHAPE "positions");
-
-    if (!positions)
-        say(e, "position-embedding-type rope");
-    /* validate_args asks for it whatever the positions are, and for no less than the length of a sample */
-    say(e, "max-position-embeddings %ld", positions ? positions : emit_number(e, SHAPE "sequence"));
-    say(e, "vocab-size %ld", emit_number(e, SHAPE "vocabulary"));
-    say_mixers(e);
-    say_rows(e, "mlp");
-    say_rows(e, "attention");
 }
 
 static void say_experts(struct emit *e)
@@ -180,9 +151,9 @@ static void say_experts(struct emit *e)
         if (strchr(emit_megatron_experts(e), '0'))
             say_flags(e, "moe-layer-freq", emit_megatron_experts(e));
     } else if (dense) {
-        say(e, "moe-layer-freq %s", word(e, arena_printf(e->arena, "([0]*%ld+[1]*%ld)", dense, layers - dense)));
+        say(e, "moe-layer-freq", "([0]*%ld+[1]*%ld)", dense, layers - dense);
     } else if (emit_number(e, SHAPE "moe_every") > 1) {
-        say(e, "moe-layer-freq %ld", emit_number(e, SHAPE "moe_every"));
+        say(e, "moe-layer-freq", "%ld", emit_number(e, SHAPE "moe_every"));
     }
     say_rows(e, "routing");
 }
@@ -209,136 +180,83 @@ static void say_layout(struct emit *e)
                arena_printf(e->arena, "%s%s%s", text, i ? "|" : "", blocks ? "t" : "");
     }
     text = arena_printf(e->arena, "%s%sL", text, ahead > 1 ? arena_printf(e->arena, "m*%ld", ahead) : ahead ? "m" : "");
-    say(e, "pipeline-model-parallel-layout %s", word(e, text));
+    say_text(e, "pipeline-model-parallel-layout", text);
 }
 
 static void say_strategy(struct emit *e)
 {
-    static const char *const shards[] = {"no_shard", "optim", "optim_grads", "optim_grads_params"};
-    long zero = emit_number(e, "strategy.zero"), replicas = scenario_replicas(e->scenario);
-    long shard = emit_number(e, "strategy.shard"), chunks = emit_number(e, "strategy.chunks");
+    long chunks = emit_megatron_mixes(e) == MIXES_LETTERS || has_layout(e) ? 1 : emit_number(e, "strategy.chunks");
 
-    if (emit_is(e, "strategy.sequence_parallel", "true"))
-        say(e, "sequence-parallel");
-    if (emit_megatron_mixes(e) == MIXES_LETTERS)          /* the letters say it */
-        chunks = 1;
-    if (chunks > 1 && !has_layout(e) && emit_has(e, "num-virtual-stages-per-pipeline-rank"))
-        say(e, "num-virtual-stages-per-pipeline-rank %ld", chunks);
-    else if (chunks > 1 && !has_layout(e))
-        say(e, "num-layers-per-virtual-pipeline-stage %ld",
+    say_rows(e, "begin");
+    if (chunks > 1 && emit_has(e, "num-virtual-stages-per-pipeline-rank"))
+        say(e, "num-virtual-stages-per-pipeline-rank", "%ld", chunks);
+    else if (chunks > 1)
+        say(e, "num-layers-per-virtual-pipeline-stage", "%ld",
             emit_number(e, SHAPE "layers") / (chunks * emit_number(e, "strategy.pipeline")));
-    if (emit_number(e, "strategy.micro_batch_group") && emit_differs(e, "strategy.micro_batch_group"))
-        say(e, "microbatch-group-size-per-virtual-pipeline-stage %ld", emit_number(e, "strategy.micro_batch_group"));
+    say_rows(e, "group");
     if (has_layout(e) && emit_megatron_mixes(e) != MIXES_LETTERS)
         say_layout(e);
     say_rows(e, "context");
-    if (zero == 1 && !emit_is(e, "memory.optimizer", "muon"))
-        say(e, "use-distributed-optimizer");
-    if (zero > 1 && zero < 4)
-        say(e, "use-megatron-fsdp \\\n    --ckpt-format fsdp_dtensor \\\n    --data-parallel-sharding-strategy %s", shards[zero]);
-    if (zero == 1 && shard && shard < replicas && replicas % shard == 0)
-        say(e, "num-distributed-optimizer-instances %ld", replicas / shard);
-    if (emit_is(e, "strategy.data_parallel", "ddp"))
-        say(e, "overlap-grad-reduce");
+    say_rows(e, "zero");
+    say_rows(e, "exchange");
 }
 
-static void say_recompute(struct emit *e)
+/* Bytes of a bucket are those of its gradients. */
+static void say_bucket(struct emit *e)
 {
-    static const struct { const char *theirs, *ours; } names[] = {
-        {"layernorm", "norms"}, {"moe_act", "activation"}, {"mla_up_proj", "latent"}, {"core_attn", "core"},
-        {"mlp", "mlp"}, {"moe", "experts"}, {"shared_experts", "shared-experts"},
-    };
-    const char *mode = emit_text(e, "memory.recompute.mode");
-    long every = emit_number(e, "memory.recompute.every");
-
-    if (!*mode)
-        mode = emit_text(e, "memory.recompute");
-    if (!strcmp(mode, "selective"))
-        say(e, "recompute-granularity selective");
-    if (!strcmp(mode, "full") && *emit_text(e, "memory.recompute.blocks"))
-        say(e, "recompute-granularity full \\\n    --recompute-method block \\\n    --recompute-num-layers %ld",
-            emit_number(e, "memory.recompute.blocks"));
-    else if (!strcmp(mode, "full"))
-        say(e, "recompute-granularity full \\\n    --recompute-method uniform \\\n    --recompute-num-layers %ld",
-            every > 1 ? every : 1);
-    if (!strcmp(mode, "modules")) {
-        say(e, "recompute-granularity selective \\\n    --recompute-modules");
-        for (size_t i = 0; i < COUNT(names); i++)
-            if (emit_recomputes(e, names[i].ours))
-                fprintf(e->out, " %s", names[i].theirs);
-    }
-}
-
-static void say_memory(struct emit *e)
-{
-    static const struct { const char *ours, *theirs; } precisions[] = {
-        {"mixed-bf16", "bf16"},
-        {"mixed-fp16", "fp16"},
-        {"mixed-fp8", "bf16 \\\n    --fp8-format hybrid"},
-        {"mixed-fp8-block", "bf16 \\\n    --fp8-format hybrid \\\n    --fp8-recipe blockwise"},
-        {"mixed-mxfp8", "bf16 \\\n    --fp8-format hybrid \\\n    --fp8-recipe mxfp8"},
-        {"mixed-nvfp4", "bf16 \\\n    --fp4-format e2m1"},
-    };
-    bool eight = emit_is(e, "memory.optimizer", "adam-8bit"), half = emit_is(e, "memory.optimizer", "adam-half");
-    bool offload = strstr(emit_text(e, "memory.offload"), "optimizer") != NULL;
-    bool master = emit_is(e, "software.master", "half"), muon = emit_is(e, "memory.optimizer", "muon");
-
-    for (size_t i = 0; i < COUNT(precisions); i++)
-        if (emit_is(e, "memory.precision", precisions[i].ours))
-            say(e, "%s", precisions[i].theirs);
-    /* with delayed scales, which are the default, it recomputes neither */
-    if (emit_is(e, "memory.precision", "mixed-fp8") && (emit_recomputes(e, "norms") || emit_recomputes(e, "activation")))
-        say(e, "fp8-recipe tensorwise");
-    if (emit_is(e, "memory.optimizer", "momentum"))        /* it has neither lamb nor adafactor, which forks have */
-        say(e, "optimizer sgd");
-    /* 0.16 and 0.17 refuse --use-distributed-optimizer with Muon; later releases still know dist_muon (arguments.py). */
-    if (muon)
-        say(e, "optimizer %s", emit_number(e, "strategy.zero") == 1 ? "dist_muon" : "muon");
-    if (muon && emit_number(e, "strategy.tensor") > 1)
-        say(e, "muon-tp-mode %s", emit_text(e, "software.muon_tensor"));
-    if (muon && emit_is(e, "software.muon_split_qkv", "false"))
-        say(e, "muon-no-split-qkv");
-    if (eight || half || master || offload)                /* the optimizer on the host is a part of that one */
-        say(e, "use-precision-aware-optimizer");
-    if (eight || half)
-        say(e, "exp-avg-dtype %s \\\n    --exp-avg-sq-dtype %s", eight ? "fp8" : "bf16", eight ? "fp8" : "bf16");
-    if (master)
-        say(e, "main-params-dtype fp16");
-    if (offload)
-        say(e, "optimizer-cpu-offload");
-    say_recompute(e);
-}
-
-/* Switches that the scenario's software may have otherwise than megatron-core. */
-static void say_software(struct emit *e)
-{
-    long accesses = emit_number(e, "software.gradient_accesses");
-    bool fp16 = emit_is(e, "memory.precision", "mixed-fp16"), half = emit_gradient_bytes(e) == 2;
-
-    if (fp16 && !half)
-        say(e, "accumulate-allreduce-grads-in-fp32");
-    if (!fp16 && half)
-        say(e, "grad-reduce-in-bf16");
     if (emit_differs(e, "software.bucket") && emit_is(e, "strategy.data_parallel", "ddp"))
-        say(e, "ddp-bucket-size %.0f", e->scenario->parallelism.bucket / emit_gradient_bytes(e));
-    if (emit_is(e, "software.overlap_gathers", "true") && emit_number(e, "strategy.zero") == 1)
-        say(e, "overlap-param-gather");
-    if (accesses == 2 || accesses == 1)
-        say(e, "ddp-average-in-collective");
-    if (accesses == 3 || accesses == 1)
-        say(e, "no-check-for-nan-in-loss-and-grad");
-    if (emit_is(e, "software.clip_gradients", "false"))
-        say(e, "clip-grad 0");
-    if (emit_is(e, "software.overlap_products", "true"))
-        say(e, "tp-comm-overlap");
-    if (emit_is(e, "software.flash_attention", "false"))
-        say(e, "attention-backend unfused");
-    else if (emit_is(e, "software.attention", "cudnn"))
-        say(e, "attention-backend fused");
-    else if (emit_is(e, "software.attention", "flash-2") || emit_is(e, "software.attention", "flash-3"))
-        say(e, "flash-attention-version %s", emit_text(e, "software.attention") + strlen("flash-"));
-    if (emit_is(e, "software.cross_entropy", "compiled"))  /* that of Transformer Engine is refused by 0.19 */
-        say(e, "cross-entropy-loss-fusion");
+        say(e, "ddp-bucket-size", "%.0f", e->scenario->parallelism.bucket / emit_gradient_bytes(e));
+}
+
+void emit_megatron_say(struct emit *e)
+{
+    e->said = node_mapping(e->arena);
+    say_rows(e, "plain");
+    say_rows(e, "positions");
+    say_mixers(e);
+    say_rows(e, "mlp");
+    say_rows(e, "attention");
+    say_experts(e);
+    say_strategy(e);
+    say_rows(e, "memory");
+    say_rows(e, "switches");
+    say_bucket(e);
+    say_rows(e, "core");
+}
+
+bool emit_megatron_prints(const struct emit *e, size_t i)
+{
+    const struct dialect *dialect = e->dialect->like ? e->dialect->like : e->dialect;
+    const struct argument_row *row = dialect_row(dialect, e->said->keys[i], false);
+    const char *value = e->said->items[i]->text;
+    bool number = row->kind == KIND_INT || row->kind == KIND_NUMBER;
+    const char *usual = row->fallback ? row->fallback : number ? "0" : "";
+
+    return row->told || !strcmp(value, "true") ||
+           (row->kind != KIND_FLAG && (number ? strtod(value, NULL) != strtod(usual, NULL) : strcmp(value, usual) != 0));
+}
+
+/* The items of a list, each by their word. */
+static void print_items(const struct emit *e, const struct argument_row *row, const char *list)
+{
+    for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',')
+        fprintf(e->out, " %s", dialect_word(e->arena, row, arena_strndup(e->arena, at, strcspn(at, ",")), true));
+}
+
+static void print_arguments(const struct emit *e)
+{
+    for (size_t i = 0; i < e->said->count; i++) {
+        const struct argument_row *row = dialect_row(e->dialect, e->said->keys[i], false);
+        const char *value = e->said->items[i]->text;
+
+        if (!emit_megatron_prints(e, i))
+            continue;
+        fprintf(e->out, " \\\n    --%s", e->said->keys[i]);
+        if (row->kind == KIND_ANY ? strcmp(value, "true") : row->kind == KIND_LIST && !row->joined)
+            print_items(e, row, value);
+        else if (row->kind != KIND_FLAG && row->kind != KIND_ANY)
+            fprintf(e->out, " %s", word(e, value));
+    }
 }
 
 void emit_megatron_write(struct emit *e)
@@ -353,12 +271,7 @@ void emit_megatron_write(struct emit *e)
     fprintf(e->out, "torchrun --nnodes %d --nproc_per_node %d %s", nodes, gpus / nodes,
             emit_is(e, SHAPE "causal", "false") ? "pretrain_bert.py" :
             emit_megatron_mixes(e) == MIXES_LETTERS ? "pretrain_mamba.py" : "pretrain_gpt.py");
-    e->said = node_mapping(e->arena);
-    say_rows(e, "plain");
-    say_model(e);
-    say_experts(e);
-    say_strategy(e);
-    say_memory(e);
-    say_software(e);
+    emit_megatron_say(e);
+    print_arguments(e);
     fputc('\n', e->out);
 }

@@ -335,6 +335,28 @@ int dialect_since(const struct argument_row *row, const char *value)
     return since;
 }
 
+const char *dialect_word(struct arena *arena, const struct argument_row *row, const char *word, bool theirs)
+{
+    for (const char *at = row->words; at && *at; at += strcspn(at, " "), at += strspn(at, " ")) {
+        const char *left = arena_strndup(arena, at, strcspn(at, " ")), *right = strchr(left, '=');
+
+        left = arena_strndup(arena, left, strcspn(left, "="));
+        if (right && !strcmp(theirs ? right + 1 : left, word))
+            return theirs ? left : right + 1;
+    }
+    return word;
+}
+
+bool dialect_knows(const struct argument_row *row, const char *word)
+{
+    size_t length = strlen(word);
+
+    for (const char *at = row->words; at && *at; at += strcspn(at, " "), at += strspn(at, " "))
+        if (!strncmp(at, word, length) && at[length] == '=')
+            return true;
+    return false;
+}
+
 bool dialect_is_shape(const struct dialect *dialect, const char *name)
 {
     const char *last = name + strlen(name);

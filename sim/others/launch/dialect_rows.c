@@ -8,7 +8,7 @@
 #include "config/field.h"
 #include "expression/expression.h"
 
-enum { LETTERS = 26, PATHS = 64 };
+enum { LETTERS = 26, PATHS = 128 };
 /* The names of all expressions: letters, then paths of a scenario. */
 struct paths { struct arena *arena; const char *items[PATHS]; int count; };
 
@@ -75,6 +75,9 @@ static int read_term(struct paths *paths, const char *key, const struct node *no
     if (!text)
         return error_add(err, EXIT_INPUT, node->loc, "%s: expected a word, words or an expression", key);
     term->same = !strcmp(text, "same");
+    term->list = *text == '[' && text[strlen(text) - 1] == ']' && has_letter(text);
+    if (term->list)
+        text = arena_strndup(paths->arena, text + 1, strlen(text) - 2);
     term->between = has_letter(text) && strchr(text, ',') ? ',' : '\0';
     while (text && term->count < TERM_ITEMS) {
         size_t length = term->between ? strcspn(text, ",") : strlen(text);
@@ -99,9 +102,16 @@ static int read_side(struct paths *paths, const struct node *node, struct dialec
     return 0;
 }
 
+static const char *text_of(const struct node *row, const char *key)
+{
+    const struct node *node = node_get(row, key);
+
+    return node ? node->text : NULL;
+}
+
 static int read_row(struct paths *paths, const struct node *node, struct dialect_row *row, struct error *err)
 {
-    static const char known[] = "say is where only always needed";
+    static const char known[] = "say is where only always needed unless missing warn refuse cannot at";
     const struct node *where, *only = node_get(node, "only");
     struct expression *condition = NULL;
 
@@ -113,10 +123,18 @@ static int read_row(struct paths *paths, const struct node *node, struct dialect
     row->emitting = !only || !strcmp(only->text, "emit");
     row->always = node_get(node, "always") != NULL;
     row->needed = node_get(node, "needed") != NULL;
+    row->unless = text_of(node, "unless");
+    row->missing = text_of(node, "missing");
+    row->warn = text_of(node, "warn");
+    row->refuse = text_of(node, "refuse");
+    row->cannot = text_of(node, "cannot");
+    row->emitting &= !row->warn && !row->refuse;
+    row->importing &= !row->cannot;
     if (read_side(paths, node_get(node, "say"), &row->say, err) || read_side(paths, node_get(node, "is"), &row->is, err) ||
         (where && parse(paths, where, where->text, &condition, err)))
         return -1;
     row->where = condition;
+    row->at = text_of(node, "at") ? text_of(node, "at") : row->say.count ? row->say.terms[0].key : NULL;
     return 0;
 }
 
@@ -233,6 +251,18 @@ static enum fits match_expression(struct trial *t, const struct expression *expr
     return evaluate(t, expression, &number) && number == value.number ? FITS : FITS_NOT;
 }
 
+/* "[a, b]" as "a,b". */
+static const char *plain_list(struct arena *arena, const char *text)
+{
+    char *plain = arena_strndup(arena, text + 1, strlen(text) - 2), *to = plain;
+
+    for (const char *c = plain; *c; c++)
+        if (*c != ' ')
+            *to++ = *c;
+    *to = '\0';
+    return plain;
+}
+
 /* Whether a value is one of a term, of which it says letters. `other`: the term with words that a `same` means. */
 static enum fits match(struct trial *t, const struct dialect_term *term, const char *words, const char *text)
 {
@@ -244,6 +274,8 @@ static enum fits match(struct trial *t, const struct dialect_term *term, const c
         t->same = text;
         return FITS;
     }
+    if (term->list)
+        text = *text == '[' ? plain_list(t->arena, text) : text;
     for (size_t i = 0; i < term->count; i++) {
         size_t length = term->between ? strcspn(text, ",") : strlen(text);
         const char *item = arena_strndup(t->arena, text, length);
@@ -277,7 +309,24 @@ static const char *made(struct trial *t, const struct dialect_term *term)
             return NULL;
         text = arena_printf(t->arena, "%s%s%s", text, i ? "," : "", item);
     }
-    return text;
+    return term->list ? arena_printf(t->arena, "[%s]", text) : text;
+}
+
+/* A message with the values of its letters and paths. */
+static const char *message_of(struct trial *t, const char *text)
+{
+    const char *made = "", *end;
+
+    for (const char *at; (at = strchr(text, '<')) && (end = strchr(at, '>')); text = end + 1) {
+        const char *name = arena_strndup(t->arena, at + 1, (size_t)(end - at) - 1), *value = NULL;
+
+        if (isupper((unsigned char)name[0]) && !name[1])
+            value = t->letters[*name - 'A'];
+        else if (strchr(name, '.'))
+            value = t->ways->path(t->ways->context, name);
+        made = arena_printf(t->arena, value ? "%s%.*s%s" : "%s%.*s<%s>", made, (int)(at - text), text, value ? value : name);
+    }
+    return arena_printf(t->arena, "%s%s", made, text);
 }
 
 static const char *words_of(const struct dialect_side *side)
@@ -310,6 +359,18 @@ static bool match_sides(struct trial *t, const struct dialect_side *from, const 
     return !later;
 }
 
+static bool has_written(const struct dialect_ways *ways, const char *keys)
+{
+    char key[128];
+
+    for (const char *at = keys; at && *at; at += strcspn(at, " "), at += strspn(at, " ")) {
+        snprintf(key, sizeof key, "%.*s", (int)strcspn(at, " "), at);
+        if (ways->written(ways->context, key))
+            return true;
+    }
+    return false;
+}
+
 static void apply(struct trial *t, const struct dialect_row *row)
 {
     const struct dialect_ways *ways = t->ways;
@@ -319,13 +380,15 @@ static void apply(struct trial *t, const struct dialect_row *row)
     struct error err = {0};
     bool anything = false;
 
-    if (!match_sides(t, from, to))
+    if (has_written(ways, row->missing) || !match_sides(t, from, to))
         return;
     if (row->where && expression_holds(row->where, name_of, t, &holds, &err))
         holds = value_boolean(false);                        /* values of two kinds */
     error_release(&err);
     if (holds.kind != VALUE_BOOLEAN || !holds.boolean)
         return;
+    if (ways->tell && (row->warn || row->refuse || row->cannot))
+        ways->tell(ways->context, row, message_of(t, row->warn ? row->warn : row->refuse ? row->refuse : row->cannot));
     for (size_t i = 0; i < to->count; i++) {
         texts[i] = made(t, &to->terms[i]);
         if (!texts[i])

@@ -20,7 +20,7 @@ static const char *software_of(const struct imported *m)
             return "megatron-lm-2021";
     if (imported_given(m, "use-torch-fsdp2"))
         return "pytorch-fsdp";
-    return megatron_muon(m) ? "megatron-core-2026" : "megatron-core";
+    return strstr(imported_word(m, "optimizer"), "muon") ? "megatron-core-2026" : "megatron-core";
 }
 
 int megatron_build(struct imported *m)
@@ -38,7 +38,7 @@ int megatron_build(struct imported *m)
     data = megatron_cluster(m);
     if (!data)
         return -1;
-    megatron_strategy(m, data);
+    megatron_strategy(m);
     megatron_memory(m);
     megatron_software(m, data);
     return m->err->count ? -1 : 0;
