@@ -651,6 +651,82 @@ def test_checked():
     expect(refused > 0, "refused", "none")
 
 
+TENFOLD = """title: Tenfold
+source: this test
+dashes: '%s'
+form: %s
+software: megatron-core
+programs: [tenfold.py]
+arguments:
+  depth: {kind: int, is: model.transformer.layers}
+  width: {kind: int, is: model.transformer.hidden}
+  heads: {kind: word, told: true}
+  length: {kind: int, is: model.transformer.sequence}
+  words: {kind: int, is: model.transformer.vocabulary}
+  tp: {kind: int, default: 1, is: strategy.tensor}
+  stages: {kind: int, default: 1, is: strategy.pipeline}
+  shard: {kind: word, default: none}
+  batch: {kind: word}
+  format: {kind: word, default: bf16, is: memory.precision, words: {bf16: mixed-bf16, fp16: mixed-fp16, single: fp32}}
+rows:
+  all:
+    - {say: {heads: 'H,G'}, is: {model.transformer.heads: H, model.transformer.kv_heads: G}}
+    - {say: {heads: H}, is: {model.transformer.heads: H}}
+    - {say: {shard: states}, is: {strategy.zero: 1}}
+    - {say: {shard: all}, is: {strategy.zero: 3}}
+    - {say: {shard: S}, where: S != 'none', missing: strategy.zero, refuse: <S> is not simulated}
+    - {say: {batch: 'M,S'}, is: {batch.micro: M, batch.global: M * S * strategy.data}}
+"""
+
+
+def body(scenario):
+    return scenario[scenario.index("\nmodel:"):]
+
+
+def test_tenfold():
+    """A framework of ten arguments is added in one file: it is imported and emitted, in each form, and comes back."""
+    first = None
+    for form in ("arguments", "toml", "json", "yaml", "python"):
+        with open("tenfold.yaml", "w") as file:
+            file.write(TENFOLD % ("--" if form == "arguments" else "", form))
+        if first is None:
+            rc, first, said = run("./tenfold.yaml", "torchrun --nnodes 2 --nproc_per_node 8 tenfold.py --depth 24 --width 1024 --heads "
+                                  "16,4 --length 2048 --words 32000 --tp 4 --shard all --batch 2,8\n", "--cluster", "dgx-h100")
+            expect(rc == 0 and "layers: 24" in first and "kv_heads: 4" in first and number("global", first) == 64 and
+                   number("zero", first) == 3 and number("data", first) == 4 and "mixed-bf16" in first, "tenfold", said + first)
+            with open("first.yaml", "w") as file:
+                file.write(first)
+        done = subprocess.run([DTSIM, "emit", "./tenfold.yaml", "first.yaml"], capture_output=True, text=True, check=False)
+        expect(done.returncode == 0 and "16,4" in done.stdout, form, done.stderr + done.stdout)
+        rc, back, said = run("./tenfold.yaml", done.stdout, "--cluster", "dgx-h100", "--set", "nnodes=2", "--set", "nproc_per_node=8")
+        expect(rc == 0 and body(back) == body(first), form, said + back)
+    rc, _, said = run("./tenfold.yaml", "    config.shard = \"half\"\n    config.batch = \"1,1\"\n", "--cluster", "dgx-h100")
+    expect(rc == 4 and "file:1" in said and "shard: half is not simulated" in said, "half", said)
+
+
+def test_torchtitan_2026():
+    """What is emitted for torchtitan of 2026 is Python that compiles, and says the degrees and tokens that torchtitan counts."""
+    for context, shard, data in ((1, 4, 4), (1, 2, 4), (2, 4, 2), (1, 1, 4)):
+        with open("titan.yaml", "w") as file:
+            file.write("model: {preset: llama3-70b}\ncluster: {platform: dgx-h100, nodes: 8}\nbatch: {micro: 2, global: 64}\n"
+                       "strategy: {tensor: 8, data: %d, pipeline: 2, zero: %d, %ssequence_parallel: true, context: %d, schedule: "
+                       "interleaved, chunks: 2}\nmemory: {recompute: full, precision: mixed-bf16, enforce: false}\n"
+                       "software: torchtitan-2026\n" %
+                       (data, 0 if shard == 1 else 3, "" if shard == 1 else "shard: %d, " % shard, context))
+        done = subprocess.run([DTSIM, "emit", "torchtitan", "titan.yaml"], capture_output=True, text=True, check=False)
+        expect(done.returncode == 0, "titan.yaml", done.stderr)
+        if done.returncode:
+            continue
+        compile(done.stdout, "job.py", "exec")
+        said = dict(re.findall(r"^    config\.(\S+) = (.*)$", done.stdout, re.M))
+        expect(int(said["training.num_tokens_per_train_step"]) == 64 * 8192 and
+               int(said["training.num_tokens_per_microbatch_per_dp_rank"]) == 2 * 8192 and
+               int(said["parallelism.pipeline_parallel_layers_per_stage"]) == 20 and
+               int(said["parallelism.data_parallel_shard_degree"]) == shard // context and
+               int(said["parallelism.data_parallel_replicate_degree"]) == data * context // shard and
+               said["activation_checkpoint"] == "FullAC.Config()" and "import llama3_70b" in done.stdout, "titan", done.stdout)
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)

@@ -4,6 +4,7 @@
 #include "base/base.h"
 #include "cli/cmd.h"
 #include "emit/emit.h"
+#include "launch/dialect.h"
 #include "scenario/scenario.h"
 
 static const char *framework_candidate(size_t i, const void *context)
@@ -16,6 +17,7 @@ static int emit_main(const struct command *command, int argc, char **argv)
 {
     struct arguments arguments;
     struct error err = {0};
+    struct arena arena = {0};
     struct scenario scenario;
     const struct emitted *framework = NULL;
     int code = arguments_parse(command, argc, argv, 2, 2, &arguments);
@@ -25,16 +27,19 @@ static int emit_main(const struct command *command, int argc, char **argv)
     for (size_t i = 0; emitted_at(i); i++)
         if (!strcmp(emitted_at(i)->name, arguments.positional[0]))
             framework = emitted_at(i);
-    if (!framework) {
+    if (!framework && !dialect_is_there(&arena, arguments.positional[0], &err)) {
         const char *meant = nearest(arguments.positional[0], framework_candidate, NULL);
 
+        arena_release(&arena);
         return usage_error(command,
                            meant ? "unknown framework '%s'; did you mean '%s'?" :
                                    "unknown framework '%s'; expected megatron, torchtitan, deepspeed or bridge",
                            arguments.positional[0], meant);
     }
     if (!scenario_load(arguments.positional[1], arguments.sets, arguments.nsets, NULL, &scenario, &err))
-        framework->emit(&scenario, stdout, stderr, &err);
+        framework ? framework->emit(&scenario, stdout, stderr, &err) :
+                    emit_own(arguments.positional[0], &scenario, stdout, stderr, &err);
+    arena_release(&arena);
     code = report(&err);
     scenario_release(&scenario);
     return code;
@@ -56,7 +61,7 @@ static const char **words(struct arena *arena, struct error *err)
 
 const struct command cmd_emit = {
     .name = "emit",
-    .usage = "megatron SCENARIO | torchtitan SCENARIO | deepspeed SCENARIO | bridge SCENARIO [--set PATH=VALUE]...",
+    .usage = "megatron SCENARIO | torchtitan SCENARIO | deepspeed SCENARIO | bridge SCENARIO | DIALECT SCENARIO [--set PATH=VALUE]...",
     .brief = "Writes what to launch, so that a framework runs a scenario.",
     .examples = "  dtsim emit megatron run.yaml > args.txt        dtsim import megatron reads it back\n"
                 "  dtsim emit torchtitan run.yaml > job.toml\n"
@@ -69,6 +74,8 @@ const struct command cmd_emit = {
                "launcher's\n"
                "  bridge              keys of Megatron Bridge that replace a recipe's, as its scripts take them; it is not a whole\n"
                "                      ConfigContainer, whose file has _target_ in each section, a scheduler and data\n"
+               "  DIALECT             another framework: torchtitan-2026 (a configuration in Python), or a YAML file that says what its\n"
+               "                      arguments mean (platforms/dialects/README.md)\n"
                "  --set PATH=VALUE    change the scenario; may be repeated\n"
                "\nWhat is written is read back and compared. What the framework cannot be told is an error (exit 5) "
                "that names the\n"

@@ -9,6 +9,7 @@
 #include "import/nccl_run.h"
 #include "import/pipedream_profile.h"
 #include "jobs/jobs.h"
+#include "launch/dialect.h"
 #include "megatron/megatron.h"
 #include "schedule/order.h"
 
@@ -16,6 +17,7 @@
 struct import_hints {
     struct nccl_hints nccl;
     struct import_options launch;
+    const char *kind;                /* the word for the kind of file */
 };
 /* What a file becomes, as a tree; NULL where the file is wrong, or where it was printed already. */
 typedef struct node *importer(struct arena *arena, const char *path, const struct import_hints *hints,
@@ -110,6 +112,13 @@ static struct node *import_nemo(struct arena *arena, const char *path, const str
                                 struct error *err)
 {
     nemo_import(arena, path, &hints->launch, stdout, stderr, err);
+    return NULL;
+}
+
+/* Of a framework that a file describes. */
+static struct node *import_own(struct arena *arena, const char *path, const struct import_hints *hints, struct error *err)
+{
+    own_import(arena, hints->kind, path, &hints->launch, stdout, stderr, err);
     return NULL;
 }
 
@@ -227,14 +236,14 @@ static int launch_options(const struct command *command, const struct arguments 
 static bool is_launch(importer *import)
 {
     return import == import_megatron || import == import_deepspeed || import == import_torchtitan ||
-           import == import_transformers || import == import_bridge || import == import_nemo;
+           import == import_transformers || import == import_bridge || import == import_nemo || import == import_own;
 }
 
 /* Options that go with other kinds of files. */
 static int refuse_options(const struct command *command, const struct arguments *arguments, importer *import)
 {
     for (size_t i = 0; i < COUNT(options); i++) {
-        bool goes = i <= OPT_PER_NODE ? import == import_nccl : i >= OPT_ENV ? import == import_megatron :
+        bool goes = i <= OPT_PER_NODE ? import == import_nccl : i >= OPT_ENV ? import == import_megatron || import == import_own :
                     is_launch(import) && (i != OPT_HF_CONFIG || import != import_megatron);
 
         if (arguments->values[i] && !goes)
@@ -255,6 +264,7 @@ static int import_main(const struct command *command, int argc, char **argv)
     struct arguments arguments;
     struct arena arena = {0};
     struct error err = {0};
+    static const struct import own = {"", import_own};
     const struct import *import = NULL;
     struct node *root;
     struct import_hints hints;
@@ -265,8 +275,12 @@ static int import_main(const struct command *command, int argc, char **argv)
     for (size_t i = 0; i < COUNT(imports); i++)
         if (!strcmp(arguments.positional[0], imports[i].name))
             import = &imports[i];
-    if (!import)
-        return unknown_kind(command, arguments.positional[0]);
+    if (!import && dialect_is_there(&arena, arguments.positional[0], &err))
+        import = &own;
+    if (!import) {
+        arena_release(&arena);
+        return err.count ? report(&err) : unknown_kind(command, arguments.positional[0]);
+    }
     code = refuse_options(command, &arguments, import->import);
     if (code == ARGS_DONE)
         code = hints_parse(command, &arguments, &hints.nccl);
@@ -276,6 +290,7 @@ static int import_main(const struct command *command, int argc, char **argv)
         arena_release(&arena);
         return code;
     }
+    hints.kind = arguments.positional[0];
     root = import->import(&arena, arguments.positional[1], &hints, &err);
     if (root)
         node_print(root, stdout);
@@ -299,7 +314,7 @@ const struct command cmd_import = {
              "pipedream-profile FILE | kineto FILE | "
              "megatron FILE [ARGUMENTS...] [--env NAME=VALUE]... [--read FOLDER]... [--launch N] [--trust] | "
              "deepspeed FILE --hf-config CONFIG | torchtitan FILE [--hf-config CONFIG] | "
-             "transformers FILE [ACCELERATE] --hf-config CONFIG | bridge FILE [--hf-config CONFIG] | nemo FILE [--hf-config CONFIG] "
+             "transformers FILE [ACCELERATE] --hf-config CONFIG | bridge FILE [--hf-config CONFIG] | nemo FILE [--hf-config CONFIG] | DIALECT FILE "
              "[--cluster NAME] [--strict] [--set NAME=VALUE]...",
     .brief = "Prints a scenario, a model or measurements, made from another program's file.",
     .examples = "  dtsim import pytorch-schedule order.csv > order.yaml && dtsim show order.yaml --figure\n"
@@ -324,11 +339,9 @@ const struct command cmd_import = {
                "empty: idle\n"
                "  nccl-tests          what a program of nccl-tests printed: a table of 'dtsim collective --table'. "
                "Where no platform\n"
-               "                      has such GPUs, put yours under 'cluster'. Marks that others put before each line are "
-               "skipped:\n"
-               "                      mpirun --tag-output, srun --label, kubectl logs --prefix, timestamps. Rows that are "
-               "left out are\n"
-               "                      named on stderr\n"
+               "                      has such GPUs, put yours under 'cluster'. Marks before lines (mpirun "
+               "--tag-output,\n"
+               "                      timestamps) are skipped. Rows that are left out are named on stderr\n"
                "  pipedream-profile   graph.txt of PipeDream's profiler: a model's layers with the times of its "
                "minibatch, which is the\n"
                "                      scenario's micro-batch. Branches: layers stand one after the other; the "
@@ -360,6 +373,7 @@ const struct command cmd_import = {
                "  transformers        TrainingArguments (YAML, JSON), and Accelerate's and DeepSpeed's files\n"
                "  bridge              the YAML of Megatron Bridge: overrides, or all keys as ConfigContainer.to_yaml writes them\n"
                "  nemo                the YAML of a NeMo 2 recipe, as --to-yaml writes it\n"
+               "  DIALECT             another framework, by a YAML file: platforms/dialects/README.md\n"
                "  --hf-config CONFIG  the model: a Hugging Face config.json; left out where the file says the model or dtsim has "
                "it\n"
                "  --cluster NAME      its GPUs: dtsim list platforms, or a file; left out: dgx-h100 with the fewest nodes "

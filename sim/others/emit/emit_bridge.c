@@ -2,6 +2,8 @@
  * said, and each becomes its key. */
 #include "emit/emit_megatron.h"
 
+#include "emit/emit_rows.h"
+
 #include "jobs/jobs.h"
 
 #include <stdlib.h>
@@ -69,14 +71,6 @@ static const struct { const char *unless, *key, *value; } opposite[] = {
     {"no-check-for-nan-in-loss-and-grad", "ddp.check_for_nan_in_grad", "true"},
 };
 
-static bool has(const struct emit *e, const char *name)
-{
-    for (size_t i = 0; i < e->said->count; i++)
-        if (!strcmp(e->said->keys[i], name))
-            return emit_megatron_prints(e, i);
-    return false;
-}
-
 static void put_argument(struct keys *keys, const struct dialect *dialect, const char *name, const char *text)
 {
     static const char other[] = "swiglu group-query-attention grad-reduce-in-bf16 accumulate-allreduce-grads-in-fp32 "
@@ -100,9 +94,9 @@ static void put_beside(struct keys *keys, const struct emit *e)
 {
     bool te = emit_is(e, "software.cross_entropy", "fused");
 
-    if (emit_number(e, "strategy.chunks") > 1 && has(e, "pipeline-model-parallel-layout"))
+    if (emit_number(e, "strategy.chunks") > 1 && emit_said(e, "pipeline-model-parallel-layout"))
         put(keys, "model.virtual_pipeline_model_parallel_size", emit_text(e, "strategy.chunks"));
-    if (te || !has(e, "cross-entropy-loss-fusion"))
+    if (te || !emit_said(e, "cross-entropy-loss-fusion"))
         put(keys, "model.cross_entropy_loss_fusion", te ? "true" : "false");
     if (te)
         put(keys, "model.cross_entropy_fusion_impl", "te");
@@ -110,27 +104,27 @@ static void put_beside(struct keys *keys, const struct emit *e)
 
 static void put_all(struct keys *keys, const struct emit *e)
 {
-    bool virtual = has(e, "num-virtual-stages-per-pipeline-rank") || emit_number(e, "strategy.chunks") > 1;
-    bool fused = has(e, "swiglu") || !(has(e, "squared-relu") || has(e, "disable-bias-linear"));
-    bool half = has(e, "fp16"), wide = has(e, "accumulate-allreduce-grads-in-fp32");
+    bool virtual = emit_said(e, "num-virtual-stages-per-pipeline-rank") || emit_number(e, "strategy.chunks") > 1;
+    bool fused = emit_said(e, "swiglu") || !(emit_said(e, "squared-relu") || emit_said(e, "disable-bias-linear"));
+    bool half = emit_said(e, "fp16"), wide = emit_said(e, "accumulate-allreduce-grads-in-fp32");
 
     for (size_t i = 0; i < e->said->count; i++)
-        if (emit_megatron_prints(e, i) && (strcmp(e->said->keys[i], "max-position-embeddings") || !has(e, "position-embedding-type")))
+        if (emit_prints(e, i) && (strcmp(e->said->keys[i], "max-position-embeddings") || !emit_said(e, "position-embedding-type")))
             put_argument(keys, e->dialect, e->said->keys[i], e->said->items[i]->text);
     put_beside(keys, e);
     put(keys, "model.bias_activation_fusion", fused ? "true" : "false");    /* as core_transformer_config_from_args has it */
     for (size_t i = 0; i < COUNT(opposite); i++)
-        if (!opposite[i].unless || !has(e, opposite[i].unless))
+        if (!opposite[i].unless || !emit_said(e, opposite[i].unless))
             put(keys, opposite[i].key, opposite[i].value);
-    if (virtual && !has(e, "no-overlap-p2p-communication"))
+    if (virtual && !emit_said(e, "no-overlap-p2p-communication"))
         put(keys, "model.overlap_p2p_comm", "true");
     if (virtual)
-        put(keys, "model.batch_p2p_comm", has(e, "no-overlap-p2p-communication") ? "true" : "false");
-    if (has(e, "fp8-format") && !has(e, "fp8-recipe"))
+        put(keys, "model.batch_p2p_comm", emit_said(e, "no-overlap-p2p-communication") ? "true" : "false");
+    if (emit_said(e, "fp8-format") && !emit_said(e, "fp8-recipe"))
         put(keys, "mixed_precision.fp8_recipe", "delayed");
-    if (!half && !has(e, "bf16"))
+    if (!half && !emit_said(e, "bf16"))
         put(keys, "mixed_precision.bf16", "false");
-    if (!has(e, "grad-reduce-in-bf16") && !wide)
+    if (!emit_said(e, "grad-reduce-in-bf16") && !wide)
         put(keys, "mixed_precision.grad_reduce_in_fp32", half ? "false" : "true");
 }
 
@@ -161,18 +155,9 @@ static void write_keys(struct emit *e)
     free(keys.list.items);
 }
 
-static struct node *read_keys(struct emit *e, const char *text, size_t length, const struct import_options *options,
-                              FILE *notes, struct error *err)
-{
-    const char *comment;
-    const struct job_text job = {"the configuration", text, length, options, NULL};
-
-    return bridge_scenario(e->arena, &job, &comment, notes, err);
-}
-
 int emit_bridge(const struct scenario *scenario, FILE *out, FILE *notes, struct error *err)
 {
-    static const struct framework framework = {"Megatron Bridge", "bridge", write_keys, read_keys, true,
+    static const struct framework framework = {"Megatron Bridge", "bridge", write_keys, bridge_scenario, false, true,
                                                emit_megatron_fit};
 
     return emit_checked(&framework, scenario, out, notes, err);

@@ -87,18 +87,9 @@ static void write_config(struct emit *e)
     fputs("\n}\n", e->out);
 }
 
-static struct node *read_config(struct emit *e, const char *text, size_t length, const struct import_options *options,
-                                FILE *notes, struct error *err)
-{
-    const char *comment;
-    const struct job_text job = {"DeepSpeed's file", text, length, options, node_get(e->scenario->node, "model")};
-
-    return deepspeed_scenario(e->arena, &job, &comment, notes, err);
-}
-
 int emit_deepspeed(const struct scenario *scenario, FILE *out, FILE *notes, struct error *err)
 {
-    static const struct framework framework = {"DeepSpeed", "deepspeed", write_config, read_config, false, NULL};
+    static const struct framework framework = {"DeepSpeed", "deepspeed", write_config, deepspeed_scenario, true, false, NULL};
 
     return emit_checked(&framework, scenario, out, notes, err);
 }

@@ -7,10 +7,6 @@
 void emit_megatron_write(struct emit *e);
 /* Says all arguments, into e->said, in the order in which they are written. */
 void emit_megatron_say(struct emit *e);
-/* Whether the i-th of them is written: it is no default. */
-bool emit_megatron_prints(const struct emit *e, size_t i);
-struct node *emit_megatron_read(struct emit *e, const char *text, size_t length, const struct import_options *options,
-                                FILE *notes, struct error *err);
 /* Puts what a scenario leaves to the release, and refuses what Megatron Core's own checks do. 0 or -1. */
 int emit_megatron_fit(struct emit *e, struct node *tree, struct error *err);
 /* How Megatron-LM is told a hybrid: a letter a half-block, or as a GPT of which some layers have linear attention. MIXES_NONE: the

@@ -159,15 +159,6 @@ static void write_job(struct emit *e)
     write_recompute(e);
 }
 
-static struct node *read_job(struct emit *e, const char *text, size_t length, const struct import_options *options,
-                             FILE *notes, struct error *err)
-{
-    const char *comment;
-    const struct job_text job = {"the job's file", text, length, options, node_get(e->tree, "model")};
-
-    return torchtitan_scenario(e->arena, &job, &comment, notes, err);
-}
-
 /* Stages of as many blocks each are what it has where nobody says a split. */
 static int forget_even_split(struct emit *e, struct node *tree, struct error *err)
 {
@@ -189,8 +180,11 @@ static int forget_even_split(struct emit *e, struct node *tree, struct error *er
 
 int emit_torchtitan(const struct scenario *scenario, FILE *out, FILE *notes, struct error *err)
 {
-    static const struct framework framework = {"torchtitan", "torchtitan", write_job, read_job, false,
+    static const struct framework framework = {"torchtitan", "torchtitan", write_job, torchtitan_scenario, true, false,
                                                forget_even_split};
 
+    /* which reads no TOML */
+    if (scenario->software.like && !strcmp(scenario->software.like, "torchtitan-2026"))
+        return emit_own("torchtitan-2026", scenario, out, notes, err);
     return emit_checked(&framework, scenario, out, notes, err);
 }

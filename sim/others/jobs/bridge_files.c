@@ -271,11 +271,11 @@ static struct node *nemo_scenario(struct arena *arena, const struct job_text *jo
 int bridge_import(struct arena *arena, const char *path, const struct import_options *options, FILE *out, FILE *notes,
                   struct error *err)
 {
-    return job_import(arena, path, &(struct job_kind){"bridge", bridge_scenario}, options, out, notes, err);
+    return job_import(arena, path, &(struct job_kind){"bridge", bridge_scenario, false}, options, out, notes, err);
 }
 
 int nemo_import(struct arena *arena, const char *path, const struct import_options *options, FILE *out, FILE *notes,
                 struct error *err)
 {
-    return job_import(arena, path, &(struct job_kind){"nemo", nemo_scenario}, options, out, notes, err);
+    return job_import(arena, path, &(struct job_kind){"nemo", nemo_scenario, false}, options, out, notes, err);
 }

@@ -354,5 +354,5 @@ struct node *deepspeed_scenario(struct arena *arena, const struct job_text *job,
 int deepspeed_import(struct arena *arena, const char *path, const struct import_options *options, FILE *out,
                      FILE *notes, struct error *err)
 {
-    return job_import(arena, path, &(struct job_kind){"deepspeed", deepspeed_scenario}, options, out, notes, err);
+    return job_import(arena, path, &(struct job_kind){"deepspeed", deepspeed_scenario, false}, options, out, notes, err);
 }

@@ -18,19 +18,20 @@ int bridge_import(struct arena *arena, const char *path, const struct import_opt
                   struct error *err);
 int nemo_import(struct arena *arena, const char *path, const struct import_options *options, FILE *out, FILE *notes,
                 struct error *err);
+/* Of a framework that has a dialect, and no code: what it is launched with, in the form that the dialect names. */
+int own_import(struct arena *arena, const char *dialect, const char *path, const struct import_options *options, FILE *out,
+               FILE *notes, struct error *err);
 /* A job's text and what a person says beside it. */
 struct job_text {
     const char *file, *text;         /* file: for messages */
     size_t length;
     const struct import_options *options;
     struct node *model;              /* the scenario's model where the options name no config.json; or NULL */
+    const char *dialect;             /* of a framework that no code here knows: a file of platforms/dialects/, or a path */
 };
 /* The same of a text. *comment: the lines of a comment that belongs above the scenario. NULL after an error. */
-struct node *deepspeed_scenario(struct arena *arena, const struct job_text *job, const char **comment, FILE *notes,
+typedef struct node *job_reader(struct arena *arena, const struct job_text *job, const char **comment, FILE *notes,
                                 struct error *err);
-struct node *torchtitan_scenario(struct arena *arena, const struct job_text *job, const char **comment, FILE *notes,
-                                struct error *err);
-struct node *bridge_scenario(struct arena *arena, const struct job_text *job, const char **comment, FILE *notes,
-                             struct error *err);
+job_reader megatron_command, deepspeed_scenario, torchtitan_scenario, bridge_scenario, own_scenario;
 
 #endif

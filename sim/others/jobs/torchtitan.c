@@ -403,5 +403,5 @@ struct node *torchtitan_scenario(struct arena *arena, const struct job_text *job
 int torchtitan_import(struct arena *arena, const char *path, const struct import_options *options, FILE *out,
                       FILE *notes, struct error *err)
 {
-    return job_import(arena, path, &(struct job_kind){"torchtitan", torchtitan_scenario}, options, out, notes, err);
+    return job_import(arena, path, &(struct job_kind){"torchtitan", torchtitan_scenario, false}, options, out, notes, err);
 }

@@ -208,5 +208,5 @@ static struct node *scenario_of(struct arena *arena, const struct job_text *job,
 int transformers_import(struct arena *arena, const char *path, const struct import_options *options, FILE *out, FILE *notes,
                         struct error *err)
 {
-    return job_import(arena, path, &(struct job_kind){"transformers", scenario_of}, options, out, notes, err);
+    return job_import(arena, path, &(struct job_kind){"transformers", scenario_of, false}, options, out, notes, err);
 }

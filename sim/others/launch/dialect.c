@@ -1,5 +1,7 @@
 #include "launch/dialect.h"
 
+#include <strings.h>
+
 #include "base/base.h"
 #include "config/conf.h"
 #include "config/field.h"
@@ -97,7 +99,7 @@ static int read_argument(struct reading *r, const char *name, const struct node 
     size_t at = 0;
     struct argument_row *row;
 
-    if (check_keys(node, "kind default is gives words lacks idle needs logged also since until fork newer only told joined", r->err))
+    if (check_keys(node, "kind default is gives words lacks idle needs logged also since until fork newer only told joined lenient", r->err))
         return -1;
     while (kinds[at] && kind && strcmp(kinds[at], kind->text))
         at++;
@@ -120,6 +122,7 @@ static int read_argument(struct reading *r, const char *name, const struct node 
     row->read_only = node_get(node, "only") != NULL;
     row->fork = node_get(node, "fork") != NULL;
     row->joined = node_get(node, "joined") != NULL;
+    row->lenient = node_get(node, "lenient") != NULL;
     row->told = node_get(node, "told") != NULL;
     add_pairs(r, row);
     return 0;
@@ -150,12 +153,15 @@ static int read_file(struct reading *r, const struct node *root)
     const char *like = words_of(r->arena, root, "like");
     size_t most = 0;
 
-    if (check_keys(root, "title source dashes releases like sections keys moved printed inner programs shape beside_first beside_last "
+    if (check_keys(root, "title source form software begin dashes releases like sections keys moved printed inner programs shape beside_first beside_last "
                    "arguments idle idle_below refused lacks rows", r->err) ||
         (like && !(d->like = dialect_load(r->arena, like, r->err))))
         return -1;
     d->framework = words_of(r->arena, root, "title");
     d->dashes = words_of(r->arena, root, "dashes");
+    d->form = words_of(r->arena, root, "form");
+    d->software = words_of(r->arena, root, "software");
+    d->begin = words_of(r->arena, root, "begin");
     d->sections = words_of(r->arena, root, "sections");
     d->inner = words_of(r->arena, root, "inner");
     d->programs = words_of(r->arena, root, "programs");
@@ -166,8 +172,10 @@ static int read_file(struct reading *r, const struct node *root)
     d->keys = pairs_of(r->arena, node_get(root, "keys"));
     d->moved = pairs_of(r->arena, node_get(root, "moved"));
     d->printed = pairs_of(r->arena, node_get(root, "printed"));
-    if (!d->framework || !d->dashes || !arguments)
-        return error_add(r->err, EXIT_INPUT, root->loc, "expected title, dashes and arguments");
+    d->form = d->form ? d->form : "arguments";
+    if (!d->framework || !d->dashes || !arguments || !word_in("arguments json yaml toml python", d->form))
+        return error_add(r->err, EXIT_INPUT, root->loc, "expected title, dashes, arguments, and a form of arguments, json, yaml, toml "
+                         "or python");
     for (size_t i = 0; i < root->count; i++)
         most += root->items[i]->count;
     d->rows = ARENA_ARRAY(r->arena, struct argument_row, most + (d->like ? d->like->count : 0));
@@ -175,8 +183,11 @@ static int read_file(struct reading *r, const struct node *root)
         if (read_argument(r, arguments->keys[i], arguments->items[i]))
             return -1;
     node_put(r->arena, parts, "plain", r->plain);
-    for (size_t i = 0; pairs && i < pairs->count; i++)
+    d->order = "plain";
+    for (size_t i = 0; pairs && i < pairs->count; i++) {
         node_put(r->arena, parts, pairs->keys[i], pairs->items[i]);
+        d->order = arena_printf(r->arena, "%s %s", d->order, pairs->keys[i]);
+    }
     if (dialect_rows_read(r->arena, parts, &d->pairs, r->err))
         return -1;
     read_names(r, root, "idle", ARGUMENT_IDLE);
@@ -189,6 +200,13 @@ static int read_file(struct reading *r, const struct node *root)
     return 0;
 }
 
+bool dialect_is_there(struct arena *arena, const char *name, struct error *err)
+{
+    const char *path = NULL;
+
+    return data_is_path(name) || (!data_file(arena, "platforms/dialects", name, &path, err) && path);
+}
+
 const struct dialect *dialect_load(struct arena *arena, const char *name, struct error *err)
 {
     static const struct data_kind kind = {"platforms/dialects", "framework", NULL};
@@ -199,6 +217,7 @@ const struct dialect *dialect_load(struct arena *arena, const char *name, struct
     if (!path || conf_shared(arena, path, &root, err) ||
         read_file(&(struct reading){arena, dialect, err, node_sequence(arena)}, root))
         return NULL;
+    dialect->name = name;
     return dialect;
 }
 
@@ -341,7 +360,7 @@ const char *dialect_word(struct arena *arena, const struct argument_row *row, co
         const char *left = arena_strndup(arena, at, strcspn(at, " ")), *right = strchr(left, '=');
 
         left = arena_strndup(arena, left, strcspn(left, "="));
-        if (right && !strcmp(theirs ? right + 1 : left, word))
+        if (right && !strcasecmp(theirs ? right + 1 : left, word))
             return theirs ? left : right + 1;
     }
     return word;

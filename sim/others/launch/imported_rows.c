@@ -21,7 +21,7 @@ static bool is_wanted(void *context, const struct dialect_row *row)
     for (size_t i = 0; i < row->say.count; i++)
         if (imported_given(m, row->say.terms[i].key))
             return true;
-    return row->always;
+    return row->always || m->whole;
 }
 
 /* The values of an argument, with commas between them, without brackets. */
@@ -88,6 +88,8 @@ static void tell(void *context, const struct dialect_row *row, const char *messa
     struct imported *m = context;
     const char *text = "";
 
+    if (m->quiet)
+        return;
     for (const char *at; (at = strchr(message, '<')) && strchr(at, '>'); message = strchr(at, '>') + 1) {
         const char *name = arena_strndup(m->arena, at + 1, strcspn(at + 1, ">"));
 
@@ -116,7 +118,11 @@ static void refuse_words(struct imported *m)
         const struct argument_row *row = &m->dialect->rows[i];
 
         for (size_t k = 0; m->given[i] && row->kind == KIND_LIST && row->words && k < m->given[i]->count; k++)
-            if (imported_has_needs(m, row) && !dialect_knows(row, m->given[i]->values[k].text))
+            if (dialect_knows(row, m->given[i]->values[k].text))
+                continue;
+            else if (row->lenient)
+                imported_warn(m, row->name, "%.60s is not simulated", m->given[i]->values[k].text);
+            else if (imported_has_needs(m, row))
                 imported_refuse(m, row->name, "%s is not simulated; expected some of (theirs=here) %s", m->given[i]->values[k].text,
                                 row->words);
         if (m->given[i] && row->path && row->kind == KIND_WORD && row->words && !word_in(m->put, row->path))

@@ -158,6 +158,11 @@ static void test_files(void **state)
             for (size_t k = 0; k < row->say.count; k++)
                 if (!dialect_row(dialect, row->say.terms[k].key, false))
                     fail_msg("%s: a row says %s, which is no argument", names[n], row->say.terms[k].key);
+            if ((row->warn || row->refuse) && !(row->at && dialect_row(dialect, row->at, false)))
+                fail_msg("%s: a message stands at no argument: %s", names[n], row->warn ? row->warn : row->refuse);
+            for (const char *at = row->unless; at && *at; at += strcspn(at, " "), at += strspn(at, " "))
+                if (!dialect_row(dialect, arena_strndup(&arena, at, strcspn(at, " ")), false))
+                    fail_msg("%s: unless %s, which is no argument", names[n], row->unless);
             if (row->importing && row->emitting && !goes_round(&arena, &dialect->pairs, row, names[n]))
                 fail_msg("%s: no scenario is written by the row of %s and %s", names[n], row->say.terms[0].key,
                          row->is.terms[0].key);
