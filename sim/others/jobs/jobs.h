@@ -34,4 +34,8 @@ typedef struct node *job_reader(struct arena *arena, const struct job_text *job,
                                 struct error *err);
 job_reader megatron_command, deepspeed_scenario, torchtitan_scenario, bridge_scenario, own_scenario;
 
+/* The blocks of a stage of torchtitan: input and output layers each count as a number of blocks (first, last), and the first
+ * stages get the blocks that are left over (torchtitan/distributed/pipeline_parallel.py, generate_llm_fqn_per_model_part). */
+long torchtitan_blocks(long layers, long first, long last, long stages, long stage);
+
 #endif

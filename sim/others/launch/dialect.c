@@ -366,6 +366,15 @@ const char *dialect_word(struct arena *arena, const struct argument_row *row, co
     return word;
 }
 
+const char *dialect_words(struct arena *arena, const struct argument_row *row)
+{
+    const char *list = "";
+
+    for (const char *at = row->words; at && *at; at += strcspn(at, " "), at += strspn(at, " "))
+        list = arena_printf(arena, "%s%s%.*s", list, *list ? ", " : "", (int)strcspn(at, "="), at);
+    return list;
+}
+
 bool dialect_knows(const struct argument_row *row, const char *word)
 {
     size_t length = strlen(word);

@@ -86,6 +86,8 @@ struct releases dialect_releases(const struct dialect *dialect, const char *soft
 int dialect_since(const struct argument_row *row, const char *value);
 /* A word of an argument's as it is here, or the other way round (theirs); the word itself where the row does not have it. */
 const char *dialect_word(struct arena *arena, const struct argument_row *row, const char *word, bool theirs);
+/* All words of the framework's, for messages. */
+const char *dialect_words(struct arena *arena, const struct argument_row *row);
 /* Whether the row has a word of the framework's. */
 bool dialect_knows(const struct argument_row *row, const char *word);
 /* Whether another argument changes the model or how it is divided, as far as its name tells. */

@@ -123,8 +123,8 @@ static void refuse_words(struct imported *m)
             else if (row->lenient)
                 imported_warn(m, row->name, "%.60s is not simulated", m->given[i]->values[k].text);
             else if (imported_has_needs(m, row))
-                imported_refuse(m, row->name, "%s is not simulated; expected some of (theirs=here) %s", m->given[i]->values[k].text,
-                                row->words);
+                imported_refuse(m, row->name, "%s is not simulated; expected some of %s", m->given[i]->values[k].text,
+                                dialect_words(m->arena, row));
         if (m->given[i] && row->path && row->kind == KIND_WORD && row->words && !word_in(m->put, row->path))
             imported_refuse(m, row->name, "'%.60s' is not simulated; expected one of (theirs=here) %s",
                             m->given[i]->values[0].text, row->words);
