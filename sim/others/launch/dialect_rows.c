@@ -111,7 +111,7 @@ static const char *text_of(const struct node *row, const char *key)
 
 static int read_row(struct paths *paths, const struct node *node, struct dialect_row *row, struct error *err)
 {
-    static const char known[] = "say is where only always needed unless missing warn refuse cannot at";
+    static const char known[] = "say is where only always needed given unless missing warn refuse cannot at";
     const struct node *where, *only = node_get(node, "only");
     struct expression *condition = NULL;
 
@@ -123,6 +123,7 @@ static int read_row(struct paths *paths, const struct node *node, struct dialect
     row->emitting = !only || !strcmp(only->text, "emit");
     row->always = node_get(node, "always") != NULL;
     row->needed = node_get(node, "needed") != NULL;
+    row->given = text_of(node, "given");
     row->unless = text_of(node, "unless");
     row->missing = text_of(node, "missing");
     row->warn = text_of(node, "warn");

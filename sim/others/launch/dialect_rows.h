@@ -34,6 +34,7 @@ struct dialect_row {
     bool importing, emitting;        /* the directions in which it is read */
     bool always;                     /* it is imported also where none of its arguments is given */
     bool needed;                     /* it is emitted only where a launch without it means something else */
+    const char *given;               /* it is imported only where all of these are given; or NULL */
     const char *unless;              /* it is imported only where none of these arguments is given; or NULL */
     const char *missing;             /* it fits only where nothing has been written to one of these keys; or NULL */
     const char *warn, *refuse;       /* a warning or an error for who imports; or NULL */

@@ -15,6 +15,9 @@ static bool is_wanted(void *context, const struct dialect_row *row)
 {
     const struct imported *m = context;
 
+    for (const char *at = row->given; at && *at; at += strcspn(at, " "), at += strspn(at, " "))
+        if (!imported_given(m, arena_strndup(m->arena, at, strcspn(at, " "))))
+            return false;
     for (const char *at = row->unless; at && *at; at += strcspn(at, " "), at += strspn(at, " "))
         if (imported_given(m, arena_strndup(m->arena, at, strcspn(at, " "))))
             return false;
@@ -48,7 +51,7 @@ static const char *value_of(void *context, const char *name)
     if (row->kind == KIND_INT && word)
         return arena_printf(m->arena, "%ld", strtol(word, NULL, 10));
     if (row->kind == KIND_NUMBER && word)
-        return arena_printf(m->arena, "%g", strtod(word, NULL));
+        return arena_printf(m->arena, "%.15g", strtod(word, NULL));
     if (row->kind == KIND_LIST && argument)
         return listed(m->arena, row, argument);
     return row->kind == KIND_LIST && word ? dialect_word(m->arena, row, word, false) : word;
