@@ -8,6 +8,7 @@
 #include "base/base.h"
 #include "config/conf.h"
 #include "config/field.h"
+#include "config/named.h"
 #include "files/data.h"
 #include "huggingface/hf_config.h"
 #include "kernels/cost.h"

@@ -314,7 +314,7 @@ int space_load(const struct plan_question *question, struct space *space, struct
     int rc;
 
     memset(space, 0, sizeof *space);
-    if (conf_load(&sweep->arena, question->path, &root, err))
+    if (scenario_tree(&sweep->arena, question->path, &root, err))
         return -1;
     if (node_get(root, "base") || node_get(root, "sweep"))
         return error_add(err, EXIT_INPUT, root->loc, "this is a sweep; expected a scenario, whose axes --set names "
