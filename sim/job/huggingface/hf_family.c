@@ -149,18 +149,11 @@ int hf_family(struct hf_reading *reading)
 
 static struct value value_of(const struct node *node)
 {
-    char *end;
-    double number;
-
     if (!node || node_is_null(node))
         return (struct value){.kind = VALUE_NONE};
     if (node->kind != NODE_SCALAR)
         return (struct value){.kind = node->kind == NODE_SEQUENCE ? VALUE_LIST : VALUE_MAPPING};
-    number = strtod(node->text, &end);
-    if (!node->quoted && end != node->text && !*end)
-        return value_number(number);
-    return !node->quoted && (!strcmp(node->text, "true") || !strcmp(node->text, "false")) ? value_boolean(*node->text == 't') :
-           value_text(node->text);
+    return node->quoted ? value_text(node->text) : value_of_word(node->text);
 }
 
 /* Whether a list, or a text of numbers with commas, has the number. */

@@ -8,7 +8,7 @@
 
 #include "base/base.h"
 #include "config/conf.h"
-#include "files/data.h"
+#include "config/named.h"
 #include "launch/dialect.h"
 #include "launch/imported.h"
 #include "launch/launch.h"

@@ -6,6 +6,7 @@
 #include "config/conf.h"
 #include "config/field.h"
 #include "config/named.h"
+#include "files/data.h"
 
 static const char *const kinds[] = {"flag", "int", "number", "word", "list", "any", "bool", NULL};
 struct reading { struct arena *arena; struct dialect *dialect; struct error *err; struct node *plain; };

@@ -112,30 +112,34 @@ static const char *text_of(const struct node *row, const char *key)
 static int read_row(struct paths *paths, const struct node *node, struct dialect_row *row, struct error *err)
 {
     static const char known[] = "say is where only always needed given unless missing warn refuse cannot at";
-    const struct node *where, *only = node_get(node, "only");
+    static const char *const tellings[] = {"warn", "refuse", "cannot"};
+    const char *only = text_of(node, "only");
+    const struct node *where;
     struct expression *condition = NULL;
 
     for (size_t i = 0; i < node->count; i++)
         if (node->kind != NODE_MAPPING || !word_in(known, node->keys[i]))
             return error_add(err, EXIT_INPUT, node->loc, "expected a row with some of %s", known);
     where = node_get(node, "where");
-    row->importing = !only || !strcmp(only->text, "import");
-    row->emitting = !only || !strcmp(only->text, "emit");
+    for (size_t i = 0; i < COUNT(tellings); i++)
+        if (node_get(node, tellings[i])) {
+            row->tells = (enum tells)(i + 1);
+            row->message = text_of(node, tellings[i]);
+        }
+    row->importing = row->tells != TELLS_CANNOT && (!only || !strcmp(only, "import"));
+    row->emitting = (!row->tells || row->tells == TELLS_CANNOT) && (!only || !strcmp(only, "emit"));
     row->always = node_get(node, "always") != NULL;
     row->needed = node_get(node, "needed") != NULL;
     row->given = text_of(node, "given");
     row->unless = text_of(node, "unless");
     row->missing = text_of(node, "missing");
-    row->warn = text_of(node, "warn");
-    row->refuse = text_of(node, "refuse");
-    row->cannot = text_of(node, "cannot");
-    row->emitting &= !row->warn && !row->refuse;
-    row->importing &= !row->cannot;
     if (read_side(paths, node_get(node, "say"), &row->say, err) || read_side(paths, node_get(node, "is"), &row->is, err) ||
         (where && parse(paths, where, where->text, &condition, err)))
         return -1;
     row->where = condition;
-    row->at = text_of(node, "at") ? text_of(node, "at") : row->say.count ? row->say.terms[0].key : NULL;
+    row->at = text_of(node, "at");
+    if (!row->at && row->say.count)
+        row->at = row->say.terms[0].key;
     return 0;
 }
 
@@ -158,25 +162,12 @@ int dialect_rows_read(struct arena *arena, const struct node *parts, struct dial
     return 0;
 }
 
-/* A text as a value: a number, true or false, or the text. */
-static struct value value_of_text(const char *text)
-{
-    char *end;
-    double number = text ? strtod(text, &end) : 0;
-
-    if (!text)
-        return (struct value){0};
-    if (end != text && !*end)
-        return value_number(number);
-    return !strcmp(text, "true") || !strcmp(text, "false") ? value_boolean(*text == 't') : value_text(text);
-}
-
 static int name_of(void *context, int name, struct value *value, struct error *err)
 {
     const struct trial *t = context;
 
     (void)err;
-    *value = value_of_text(name < LETTERS ? t->letters[name] : t->ways->path(t->ways->context, t->paths[name - LETTERS]));
+    *value = value_of_word(name < LETTERS ? t->letters[name] : t->ways->path(t->ways->context, t->paths[name - LETTERS]));
     return 0;
 }
 
@@ -193,7 +184,7 @@ static bool evaluate(struct trial *t, const struct expression *expression, doubl
 
 static bool same_text(const char *a, const char *b)
 {
-    struct value x = value_of_text(a), y = value_of_text(b);
+    struct value x = value_of_word(a), y = value_of_word(b);
 
     return !strcmp(a, b) || (x.kind == VALUE_NUMBER && value_equal(&x, &y));
 }
@@ -232,7 +223,7 @@ static enum fits match_expression(struct trial *t, const struct expression *expr
 {
     int letter = -1;
     double number;
-    struct value value = value_of_text(text);
+    struct value value = value_of_word(text);
 
     for (int i = 0; i < LETTERS; i++)
         if (expression_uses(expression, i) && !t->letters[i]) {
@@ -255,12 +246,10 @@ static enum fits match_expression(struct trial *t, const struct expression *expr
 /* "[a, b]" as "a,b". */
 static const char *plain_list(struct arena *arena, const char *text)
 {
-    char *plain = arena_strndup(arena, text + 1, strlen(text) - 2), *to = plain;
+    const char *plain = "";
 
-    for (const char *c = plain; *c; c++)
-        if (*c != ' ')
-            *to++ = *c;
-    *to = '\0';
+    for (const char *at = text + 1; *at; at += strcspn(at, " ]"), at += strspn(at, " ]"))
+        plain = arena_printf(arena, "%s%.*s", plain, (int)strcspn(at, " ]"), at);
     return plain;
 }
 
@@ -388,8 +377,8 @@ static void apply(struct trial *t, const struct dialect_row *row)
     error_release(&err);
     if (holds.kind != VALUE_BOOLEAN || !holds.boolean)
         return;
-    if (ways->tell && (row->warn || row->refuse || row->cannot))
-        ways->tell(ways->context, row, message_of(t, row->warn ? row->warn : row->refuse ? row->refuse : row->cannot));
+    if (ways->tell && row->message)
+        ways->tell(ways->context, row, message_of(t, row->message));
     for (size_t i = 0; i < to->count; i++) {
         texts[i] = made(t, &to->terms[i]);
         if (!texts[i])

@@ -37,8 +37,9 @@ struct dialect_row {
     const char *given;               /* it is imported only where all of these are given; or NULL */
     const char *unless;              /* it is imported only where none of these arguments is given; or NULL */
     const char *missing;             /* it fits only where nothing has been written to one of these keys; or NULL */
-    const char *warn, *refuse;       /* a warning or an error for who imports; or NULL */
-    const char *cannot;              /* an error for who emits: what the framework refuses; or NULL */
+    enum tells { TELLS_NOTHING, TELLS_WARNING, TELLS_ERROR, TELLS_CANNOT } tells;    /* CANNOT: an error for who emits: what the
+                                        framework refuses; the others are for who imports */
+    const char *message;             /* or NULL */
     const char *at;                  /* the argument, or the key, at which the message stands */
 };
 struct dialect_rows {

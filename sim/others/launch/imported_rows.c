@@ -100,7 +100,7 @@ static void tell(void *context, const struct dialect_row *row, const char *messa
                             imported_shown(m, name));
     }
     text = arena_printf(m->arena, "%s%s", text, message);
-    if (row->warn)
+    if (row->tells == TELLS_WARNING)
         imported_warn(m, row->at, "%s", text);
     else
         imported_refuse(m, row->at, "%s", text);

@@ -158,8 +158,8 @@ static void test_files(void **state)
             for (size_t k = 0; k < row->say.count; k++)
                 if (!dialect_row(dialect, row->say.terms[k].key, false))
                     fail_msg("%s: a row says %s, which is no argument", names[n], row->say.terms[k].key);
-            if ((row->warn || row->refuse) && !(row->at && dialect_row(dialect, row->at, false)))
-                fail_msg("%s: a message stands at no argument: %s", names[n], row->warn ? row->warn : row->refuse);
+            if (row->message && row->tells != TELLS_CANNOT && !(row->at && dialect_row(dialect, row->at, false)))
+                fail_msg("%s: a message stands at no argument: %s", names[n], row->message);
             for (const char *at = row->unless; at && *at; at += strcspn(at, " "), at += strspn(at, " "))
                 if (!dialect_row(dialect, arena_strndup(&arena, at, strcspn(at, " ")), false))
                     fail_msg("%s: unless %s, which is no argument", names[n], row->unless);
