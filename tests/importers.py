@@ -651,6 +651,15 @@ def test_checked():
     expect(refused > 0, "refused", "none")
 
 
+def test_release():
+    """The software is the release that alone has the arguments, else any."""
+    for argument, software in (("", "megatron-core"), ("--moe-router-fusion --num-experts 8", "megatron-core"),
+                               ("--attention-output-gate", "megatron-core-2026"), ("--optimizer muon", "megatron-core-2026"),
+                               ("--num-experts 8 --moe-token-dispatcher-type flex", "megatron-core")):
+        rc, scenario, said = run("megatron", MODEL + " " + argument + "\n", "--cluster", "dgx-h100")
+        expect(rc == 0 and re.search(r"like: %s[,}\n]" % software, scenario), argument, said + scenario)
+
+
 TENFOLD = """title: Tenfold
 source: this test
 dashes: '%s'
