@@ -660,6 +660,55 @@ def test_release():
         expect(rc == 0 and re.search(r"like: %s[,}\n]" % software, scenario), argument, said + scenario)
 
 
+AXOLOTL = """base_model: x/y
+sequence_len: 4096
+micro_batch_size: 2
+gradient_accumulation_steps: 4
+num_epochs: 1
+datasets:
+  - {path: a/b, type: alpaca}
+optimizer: adamw_torch_fused
+learning_rate: 0.0002
+gradient_checkpointing: true
+"""
+FACTORY = """model_name_or_path: x/y
+stage: sft
+do_train: true
+dataset: identity
+output_dir: saves
+per_device_train_batch_size: 1
+gradient_accumulation_steps: 2
+learning_rate: 1.0e-4
+"""
+
+
+def test_trainers():
+    """Axolotl and LLaMA-Factory, which are files of platforms/dialects/: their defaults, adapters, and what is refused."""
+    nodes = ("--hf-config", "config.json", "--cluster", "dgx-h100", "--set", "nnodes=1", "--set", "nproc_per_node=8")
+    full = "targets: [qkv, projection, mlp-up, mlp-down]"
+    for kind, text, wanted in (
+            ("axolotl", AXOLOTL, ["sequence: 4096", "micro: 2, global: 64", "precision: mixed-bf16", "recompute: full", "like: axolotl"]),
+            ("axolotl", AXOLOTL + "bf16: false\ntf32: true\n", ["precision: tf32"]),
+            ("axolotl", AXOLOTL + "fsdp: [full_shard, auto_wrap]\nfsdp_config: {fsdp_auto_wrap_policy: X}\n", ["zero: 3"]),
+            ("axolotl", AXOLOTL + "adapter: qlora\nload_in_4bit: true\nlora_r: 16\nlora_target_linear: true\n",
+             ["rank: 16", full, "weights: nf4"]),
+            ("axolotl", AXOLOTL + "adapter: lora\nlora_r: 8\nlora_target_modules: [q_proj, k_proj, v_proj, o_proj]\n",
+             ["rank: 8", "targets: [qkv, projection]"]),
+            ("axolotl", AXOLOTL + "adapter: lora\nlora_r: 8\nlora_target_modules: [q_proj, v_proj]\n", None),
+            ("axolotl", AXOLOTL + "fsdp_config: {auto_wrap_policy: X}\n", None),
+            ("axolotl", AXOLOTL + "load_in_8bit: true\n", None), ("axolotl", AXOLOTL + "gradient_chekpointing: true\n", None),
+            ("llama-factory", FACTORY + "finetuning_type: full\nbf16: true\n",
+             ["sequence: 2048", "micro: 1, global: 16", "precision: mixed-bf16", "recompute: full", "like: llama-factory"]),
+            ("llama-factory", FACTORY + "bf16: true\ncutoff_len: 1024\n", ["sequence: 1024", "rank: 8", full]),
+            ("llama-factory", FACTORY + "finetuning_type: full\ndisable_gradient_checkpointing: true\ndeepspeed: {zero_optimization: "
+             "{stage: 2}, bf16: {enabled: auto}}\nbf16: true\n", ["zero: 2", "precision: mixed-bf16"]),
+            ("llama-factory", FACTORY + "finetuning_type: freeze\n", None), ("llama-factory", FACTORY + "stage: dpo\n", None)):
+        rc, scenario, said = run(kind, text, *nodes)
+        expect((rc == 0 and all(word in scenario for word in wanted)) if wanted else (rc == 4 and not scenario), kind + text, said + scenario)
+        if wanted and "disable_gradient" in text:
+            expect("recompute" not in scenario, text, scenario)
+
+
 TENFOLD = """title: Tenfold
 source: this test
 dashes: '%s'

@@ -32,7 +32,7 @@ struct job_text {
 /* The same of a text. *comment: the lines of a comment that belongs above the scenario. NULL after an error. */
 typedef struct node *job_reader(struct arena *arena, const struct job_text *job, const char **comment, FILE *notes,
                                 struct error *err);
-job_reader megatron_command, deepspeed_scenario, torchtitan_scenario, bridge_scenario, own_scenario;
+job_reader megatron_command, deepspeed_scenario, torchtitan_scenario, bridge_scenario, transformers_scenario, own_scenario;
 
 /* The blocks of a stage of torchtitan: input and output layers each count as a number of blocks (first, last), and the first
  * stages get the blocks that are left over (torchtitan/distributed/pipeline_parallel.py, generate_llm_fqn_per_model_part). */

@@ -137,6 +137,8 @@ int own_import(struct arena *arena, const char *dialect, const char *path, const
 
     if (imported_begin(&m, dialect))
         return -1;
+    if (m.dialect->reader)
+        return job_import(arena, path, &(struct job_kind){dialect, transformers_scenario, true}, options, out, notes, err);
     return !strcmp(m.dialect->form, "arguments") ? import_launch(&m, path, dialect, out, notes) :
            job_import(arena, path, &(struct job_kind){dialect, own_scenario, true}, options, out, notes, err);
 }
