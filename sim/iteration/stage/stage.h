@@ -70,9 +70,10 @@ struct work_cost {
 };
 void work_cost_add(struct work_cost *sum, const struct work_cost *more);
 
-/* One layer of a stage. Gradient buckets become ready after a layer's backward; ZeRO 3 gathers weights by layer. */
+/* One layer of a stage. Gradient buckets become ready after a layer's backward; ZeRO 3 gathers weights by layer. Equal
+ * layers share their counts and times. */
 struct slice {
-    struct work_counts work[WORK_KIND_COUNT];
+    const struct work_counts *work[WORK_KIND_COUNT];
     const struct layer *layer;   /* NULL where stages are given */
     const double *tensors;   /* trained parameters of each tensor, in the model's order */
     const double *rows;      /* rows of each matrix, 0 for other tensors; NULL: the shapes are unknown */
@@ -81,14 +82,14 @@ struct slice {
     size_t nlinears;
     double parameters;       /* the sum of `tensors` */
     struct by_class trained; /* `parameters` by class */
-    double frozen;           /* parameters that are not trained */
+    double frozen, frozen_apart; /* parameters that are not trained; the part of them that is PARAMETERS_APART */
     double input, activation;    /* B of its input, and of all tensors that its backward needs */
     struct workspace workspace;
     bool block;              /* it is one of the model's blocks */
     bool recompute;          /* it may be recomputed; under recompute: full it is */
     /* Where a plan chooses selective recomputation by layer: B that the backward needs, and the part of the core of
      * attention that it recomputes. */
-    struct { double activation; struct workspace workspace; struct work_counts core; } selective;
+    struct { double activation; struct workspace workspace; const struct work_counts *core; } selective;
 };
 /* Input, output and loss of a replica under PyTorch's DataParallel, where one GPU computes the loss of all replicas;
  * for one micro-batch. */
@@ -108,6 +109,7 @@ struct stage {
     double parameters;       /* trained elements on each GPU, before ZeRO divides them */
     struct by_class trained; /* `parameters` by class */
     double frozen, packed;   /* elements that are not trained (LoRA), and how many more they are (struct layer) */
+    double frozen_apart;     /* the part of `frozen` that is PARAMETERS_APART */
     double tied;             /* elements that copy the first stage's embedding on another rank */
     int versions;            /* versions of the weights held at once: more than one under asynchronous schedules */
     double activation;       /* B kept from a forward to its backward */
@@ -136,8 +138,8 @@ struct pieces { double whole, piece; };
 enum { SCATTER_PIECES = 4 };     /* pieces of a product whose results are summed: Transformer Engine's num_splits */
 /* How long GPUs of one class take for one layer. */
 struct slice_times {
-    struct work_times work[WORK_KIND_COUNT];
-    struct work_times core;  /* of slice.selective.core; 0 s: none */
+    const struct work_times *work[WORK_KIND_COUNT];
+    const struct work_times *core;   /* of slice.selective.core; NULL: none */
 };
 /* The kernels of a layer that hide its exchanges, on a GPU of one class. */
 struct hiding {
@@ -152,7 +154,7 @@ struct hiding {
 struct stage_times {
     struct work_times work[WORK_KIND_COUNT];
     struct slice_times *slices;      /* of the layers, as in stage.slices */
-    struct hiding hidings[HIDINGS_MAX];  /* of exchange.hiding */
+    struct hiding *hidings;  /* of exchange.hiding; all stages share them */
     struct work_times recomputed;    /* what the stage's plan recomputes in a backward; 0 without a plan */
     struct work_times update;        /* the optimizer's update */
     double averaging;        /* s to copy averaged weights, with local steps */
@@ -176,13 +178,16 @@ static inline enum parameter_class slice_class(const struct slice *slice, size_t
  * `from` and of the next ones of the class, up to the next large one. Sets the number of parameters, 0 if there are
  * none, and returns the tensor with which the next piece begins, slice->ntensors after the last. */
 size_t slice_piece(const struct slice *slice, enum parameter_class class, size_t from, double *parameters);
-/* All parameters of a layer by class; frozen ones are PARAMETERS_COMMON. */
+/* All parameters of a layer by class; of a stage. */
 static inline struct by_class slice_weights(const struct slice *slice)
 {
-    struct by_class weights = slice->trained;
-
-    weights.of[PARAMETERS_COMMON] += slice->frozen;
-    return weights;
+    return (struct by_class){{[PARAMETERS_COMMON] = slice->trained.of[PARAMETERS_COMMON] + slice->frozen - slice->frozen_apart,
+                              [PARAMETERS_APART] = slice->trained.of[PARAMETERS_APART] + slice->frozen_apart}};
+}
+static inline struct by_class stage_weights(const struct stage *stage)
+{
+    return (struct by_class){{[PARAMETERS_COMMON] = stage->trained.of[PARAMETERS_COMMON] + stage->frozen - stage->frozen_apart,
+                              [PARAMETERS_APART] = stage->trained.of[PARAMETERS_APART] + stage->frozen_apart}};
 }
 /* Parameters of a layer that a GPU trains, by class. */
 struct by_class layer_trained(const struct scenario *scenario, const struct layer *layer);

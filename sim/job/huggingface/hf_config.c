@@ -215,6 +215,14 @@ static void check_refused(const struct hf_reading *reading)
     }
 }
 
+/* Another stack of blocks is modelled where the type always has one. */
+static void check_sides(const struct hf_reading *reading)
+{
+    if (hf_is_on(node_get(reading->config, "is_encoder_decoder")) && !node_get(reading->shape, "encoder"))
+        error_add(reading->err, EXIT_INPUT, node_loc(reading->file, "is_encoder_decoder"), "hf_config: is_encoder_decoder: of %s one "
+                  "stack of blocks is modelled; expected false, or none", reading->type);
+}
+
 static bool has_experts(const struct hf_reading *reading)
 {
     const char *pattern = text_of(node_get(reading->shape, "pattern"));
@@ -262,6 +270,7 @@ static void translate(struct hf_reading *reading)
         hf_expert_blocks(reading);
     check_missing(reading);
     check_refused(reading);
+    check_sides(reading);
 }
 
 /* What the text_config or else the whole says of the weights' number format, by its newer or its older name. */
@@ -279,18 +288,22 @@ static const char *number_format(const struct hf_reading *reading)
     return NULL;
 }
 
-/* Models that do more than text keep the transformer's keys in a mapping of its own; a thinker's is inside another one. */
+/* Models that do more than text keep the transformer's keys in a mapping of its own; a thinker's is inside another one. Of the
+ * two towers of CLIP the images' is meant. */
 static void find_part(struct hf_reading *reading)
 {
     static const char *const parts[] = {"thinker_config", "text_config", "llm_config", "language_config"};
+    const char *type = text_of(node_get(reading->whole, "model_type"));
+    bool images = type && !strcmp(type, "clip");
 
     reading->file = reading->whole;
     for (size_t i = 0; i < COUNT(parts); i++) {
-        const struct node *part = node_get(reading->file, parts[i]);
+        const char *name = images ? "vision_config" : parts[i];
+        const struct node *part = node_get(reading->file, name);
 
         if (part && part->kind == NODE_MAPPING) {
             reading->file = part;
-            reading->part = parts[i];
+            reading->part = name;
         }
     }
 }

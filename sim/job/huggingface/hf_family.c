@@ -175,6 +175,25 @@ static const struct node *first_of(const struct node *node)
     return node && node->kind == NODE_SEQUENCE ? node->count ? node->items[0] : NULL : node;
 }
 
+/* How many keys a mapping has. */
+static struct value size_of(const struct node *mapping)
+{
+    return mapping && mapping->kind == NODE_MAPPING && mapping->count ? value_number((double)mapping->count) :
+           (struct value){.kind = VALUE_NONE};
+}
+
+/* Whether the file names a class with that part. */
+static struct value names_class(const struct node *classes, const char *part)
+{
+    bool found = false;
+
+    if (!classes || classes->kind != NODE_SEQUENCE || !classes->count)
+        return (struct value){.kind = VALUE_NONE};
+    for (size_t i = 0; i < classes->count; i++)
+        found |= classes->items[i]->kind == NODE_SCALAR && strstr(classes->items[i]->text, part);
+    return value_boolean(found);
+}
+
 static struct value key_value(const struct asking *asking, const char *name)
 {
     const struct hf_reading *reading = asking->reading;
@@ -188,6 +207,10 @@ static struct value key_value(const struct asking *asking, const char *name)
         return has_number(node_at(reading->config, key), asking->block + (*name == 'n'));
     if (!strncmp(name, "first.", 6))
         return value_of(first_of(node_at(reading->config, key)));
+    if (!strncmp(name, "for.", 4))
+        return names_class(node_get(reading->whole, "architectures"), key);
+    if (!strncmp(name, "count.", 6))
+        return size_of(node_at(reading->whole, key));
     return value_of(!strncmp(name, "shape.", 6) ? node_at(reading->shape, key) : node_at(reading->config, name));
 }
 
@@ -248,11 +271,15 @@ void hf_derive(struct hf_reading *reading)
 
     for (size_t i = 0; rows && i < rows->count; i++) {
         const struct node *where = node_get(rows->items[i], "where"), *is = node_get(rows->items[i], "is");
+        const struct node *refuse = node_get(rows->items[i], "refuse");
         struct expression *expression;
 
         if (where && (parse(reading, where, &expression) || !hf_holds(reading, expression, 0)))
             continue;
-        for (size_t k = 0; k < is->count; k++)
+        if (refuse)
+            error_add(reading->err, EXIT_INPUT, node_loc(reading->file, refuse->keys[0]), "hf_config: %s: %s", refuse->keys[0],
+                      refuse->items[0]->text);
+        for (size_t k = 0; is && k < is->count; k++)
             if (!parse(reading, is->items[k], &expression))
                 derive_key(reading, is->keys[k], is->items[k], expression);
     }

@@ -17,5 +17,6 @@ int emit_own(const char *dialect, const struct scenario *scenario, FILE *out, FI
 /* The frameworks by number; NULL past the last. */
 struct emitted { const char *name; emitter *emit; };
 const struct emitted *emitted_at(size_t index);
+const char *emitted_name(size_t index);
 
 #endif

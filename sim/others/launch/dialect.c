@@ -202,11 +202,16 @@ static int read_file(struct reading *r, const struct node *root)
     return 0;
 }
 
-bool dialect_is_there(struct arena *arena, const char *name, struct error *err)
+bool dialect_is_there(const char *name)
 {
+    struct arena arena = {0};
+    struct error err = {0};
     const char *path = NULL;
+    bool there = data_is_path(name) || (!data_file(&arena, "platforms/dialects", name, &path, &err) && path);
 
-    return data_is_path(name) || (!data_file(arena, "platforms/dialects", name, &path, err) && path);
+    error_release(&err);
+    arena_release(&arena);
+    return there;
 }
 
 const struct dialect *dialect_load(struct arena *arena, const char *name, struct error *err)

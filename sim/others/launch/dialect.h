@@ -67,7 +67,7 @@ struct dialect {
 };
 
 /* Whether there is a file of that name: platforms/dialects/NAME.yaml, or a path. */
-bool dialect_is_there(struct arena *arena, const char *name, struct error *err);
+bool dialect_is_there(const char *name);
 /* Reads it. NULL: an error. */
 const struct dialect *dialect_load(struct arena *arena, const char *name, struct error *err);
 /* The row of a name; NULL: there is none. `log`: the name stands in a log. */

@@ -160,9 +160,11 @@ const char *caveat_packed(struct arena *arena, const struct scenario *scenario)
     const struct lora *lora = scenario->memory.lora;
 
     (void)arena;
-    return !lora || lora->weights != LORA_WEIGHTS_NF4 ? NULL :
-           "frozen weights in nf4 are converted before each GEMM in the time of a copy of as many bytes; bitsandbytes' "
-           "kernels were not measured and take longer";
+    return !lora || lora->weights == LORA_WEIGHTS_FULL ? NULL :
+           lora->weights == LORA_WEIGHTS_INT4 ?
+           "frozen weights in int4 are converted by as many kernels as AutoGPTQ has, in times of PyTorch's other kernels" :
+           "frozen weights in nf4 are converted before each GEMM in twice the time of a copy of as many bytes, as published for "
+           "A100 and bitsandbytes up to 2025; newer releases take less";
 }
 
 const char *samples_text(struct arena *arena, const struct scenario *scenario)
