@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/base.h"
+#include "config/conf.h"
 #include "config/field.h"
 #include "launch/dialect.h"
 
@@ -53,16 +54,6 @@ static const char *value_of(struct arena *arena, const struct argument_row *row,
     return arena_printf(arena, "[%s]", list);
 }
 
-/* Keys that stand with another one. */
-static const struct { const char *argument, *key, *value; } others[] = {
-    {"swiglu", "model.gated_linear_unit", "true"},
-    {"swiglu", "model.activation_func", "silu"},
-    {"vocab-size", "model.should_pad_vocab", "true"},
-    {"use-megatron-fsdp", "checkpoint.ckpt_format", "fsdp_dtensor"},
-    {"optimizer-cpu-offload", "optimizer.optimizer_offload_fraction", "1.0"},
-    {"grad-reduce-in-bf16", "mixed_precision.grad_reduce_in_fp32", "false"},
-    {"accumulate-allreduce-grads-in-fp32", "mixed_precision.grad_reduce_in_fp32", "true"},
-};
 /* Switches that Megatron-LM has on, and the classes of Megatron Bridge off; NULL: whatever else is given. */
 static const struct { const char *unless, *key, *value; } opposite[] = {
     {"no-rope-fusion", "model.apply_rope_fusion", "true"},
@@ -75,6 +66,7 @@ static void put_argument(struct keys *keys, const struct dialect *dialect, const
 {
     static const char other[] = "swiglu group-query-attention grad-reduce-in-bf16 accumulate-allreduce-grads-in-fp32 "
                                 "ckpt-format no-bias-gelu-fusion";
+    const struct node *beside = node_get(node_get(dialect->tables, "beside"), name);
     bool inverse;
     const char *key = dialect_key(keys->arena, dialect, name, &inverse);
     const char *value = value_of(keys->arena, dialect_row(dialect->like, name, false), text, inverse);
@@ -83,9 +75,8 @@ static void put_argument(struct keys *keys, const struct dialect *dialect, const
         put(keys, strcmp(name, "vocab-size") ? key : "model.vocab_size", value);
     if (!strcmp(name, "seq-length"))
         put(keys, "dataset.seq_length", value);
-    for (size_t i = 0; i < COUNT(others); i++)
-        if (!strcmp(others[i].argument, name))
-            put(keys, others[i].key, others[i].value);
+    for (size_t i = 0; beside && i < beside->count; i++)
+        put(keys, beside->keys[i], beside->items[i]->text);
 }
 
 /* What a scenario says and Megatron-LM's arguments do not: virtual stages, which it reads off its layout, and the loss of

@@ -154,7 +154,7 @@ static int read_file(struct reading *r, const struct node *root)
     const char *like = words_of(r->arena, root, "like");
     size_t most = 0;
 
-    if (check_keys(root, "title source form software reader begin dashes releases like sections keys moved printed inner programs shape beside_first beside_last "
+    if (check_keys(root, "title source form software reader tables begin dashes releases like sections keys moved printed inner programs shape beside_first beside_last "
                    "arguments idle idle_below refused lacks rows", r->err) ||
         (like && !(d->like = dialect_load(r->arena, like, r->err))))
         return -1;
@@ -162,6 +162,7 @@ static int read_file(struct reading *r, const struct node *root)
     d->dashes = words_of(r->arena, root, "dashes");
     d->form = words_of(r->arena, root, "form");
     d->software = words_of(r->arena, root, "software");
+    d->tables = node_get(root, "tables");
     d->reader = words_of(r->arena, root, "reader");
     d->begin = words_of(r->arena, root, "begin");
     d->sections = words_of(r->arena, root, "sections");

@@ -48,6 +48,7 @@ struct dialect {
     const char *form;                /* of what it reads: arguments, json, yaml, toml or python */
     const char *software;            /* that an import names; NULL: the framework's code says it */
     const char *reader;              /* "transformers": the code that joins TrainingArguments reads it, by their names; or NULL */
+    const struct node *tables;       /* what the framework's code looks up, by names; or NULL */
     const char *begin;               /* what stands above keys in Python, <NAME> for the value of a key; or NULL */
     const char *order;               /* the parts of rows, in their order, between spaces */
     struct argument_row *rows;       /* its own, then those of `like` */
