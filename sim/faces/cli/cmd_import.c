@@ -11,7 +11,6 @@
 #include "import/pipedream_profile.h"
 #include "jobs/jobs.h"
 #include "launch/dialect.h"
-#include "megatron/megatron.h"
 #include "schedule/order.h"
 
 /* The command line's options for a file. */
@@ -73,53 +72,10 @@ static struct node *import_nccl(struct arena *arena, const char *path, const str
     return import_nccl_load(arena, path, &hints->nccl, stderr, err);
 }
 
-/* A comment stands above the scenario: it is printed here. */
-static struct node *import_megatron(struct arena *arena, const char *path, const struct import_hints *hints,
-                                    struct error *err)
+/* What a framework is launched with. A comment stands above the scenario: it is printed here. */
+static struct node *import_framework(struct arena *arena, const char *path, const struct import_hints *hints, struct error *err)
 {
-    megatron_import(arena, path, &hints->launch, stdout, stderr, err);
-    return NULL;
-}
-
-static struct node *import_deepspeed(struct arena *arena, const char *path, const struct import_hints *hints,
-                                     struct error *err)
-{
-    deepspeed_import(arena, path, &hints->launch, stdout, stderr, err);
-    return NULL;
-}
-
-static struct node *import_torchtitan(struct arena *arena, const char *path, const struct import_hints *hints,
-                                      struct error *err)
-{
-    torchtitan_import(arena, path, &hints->launch, stdout, stderr, err);
-    return NULL;
-}
-
-static struct node *import_transformers(struct arena *arena, const char *path, const struct import_hints *hints,
-                                        struct error *err)
-{
-    transformers_import(arena, path, &hints->launch, stdout, stderr, err);
-    return NULL;
-}
-
-static struct node *import_bridge(struct arena *arena, const char *path, const struct import_hints *hints,
-                                  struct error *err)
-{
-    bridge_import(arena, path, &hints->launch, stdout, stderr, err);
-    return NULL;
-}
-
-static struct node *import_nemo(struct arena *arena, const char *path, const struct import_hints *hints,
-                                struct error *err)
-{
-    nemo_import(arena, path, &hints->launch, stdout, stderr, err);
-    return NULL;
-}
-
-/* Of a framework that a file describes. */
-static struct node *import_own(struct arena *arena, const char *path, const struct import_hints *hints, struct error *err)
-{
-    own_import(arena, hints->kind, path, &hints->launch, stdout, stderr, err);
+    framework_import(arena, hints->kind, path, &hints->launch, stdout, stderr, err);
     return NULL;
 }
 
@@ -145,16 +101,16 @@ static const struct import { const char *name; importer *import; int most; } imp
     {"nccl-tests", import_nccl, 2},
     {"pipedream-profile", import_pipedream, 2},
     {"kineto", import_trace, 2},
-    {"megatron", import_megatron, ARGS_MAX},
-    {"deepspeed", import_deepspeed, 2},
-    {"torchtitan", import_torchtitan, 2},
-    {"transformers", import_transformers, 3},
-    {"bridge", import_bridge, 2},
-    {"nemo", import_nemo, 2},
-    {"torchtitan-2026", import_own, 2},
-    {"axolotl", import_own, 2},
-    {"llama-factory", import_own, 2},
-}, own = {"", import_own, ARGS_MAX};
+    {"megatron", import_framework, ARGS_MAX},
+    {"deepspeed", import_framework, 2},
+    {"torchtitan", import_framework, 2},
+    {"transformers", import_framework, 3},
+    {"bridge", import_framework, 2},
+    {"nemo", import_framework, 2},
+    {"torchtitan-2026", import_framework, 2},
+    {"axolotl", import_framework, 2},
+    {"llama-factory", import_framework, 2},
+}, own = {"", import_framework, ARGS_MAX};
 
 enum { OPT_OP, OPT_RANKS, OPT_PER_NODE, OPT_CLUSTER, OPT_STRICT, OPT_HF_CONFIG, OPT_ENV, OPT_READ, OPT_LAUNCH, OPT_TRUST };
 

@@ -255,20 +255,8 @@ struct node *bridge_scenario(struct arena *arena, const struct job_text *job, co
     return read(arena, job, false, comment, notes, err);
 }
 
-static struct node *nemo_scenario(struct arena *arena, const struct job_text *job, const char **comment, FILE *notes,
-                                  struct error *err)
+struct node *nemo_scenario(struct arena *arena, const struct job_text *job, const char **comment, FILE *notes,
+                           struct error *err)
 {
     return read(arena, job, true, comment, notes, err);
-}
-
-int bridge_import(struct arena *arena, const char *path, const struct import_options *options, FILE *out, FILE *notes,
-                  struct error *err)
-{
-    return job_import(arena, path, &(struct job_kind){"bridge", bridge_scenario, false}, options, out, notes, err);
-}
-
-int nemo_import(struct arena *arena, const char *path, const struct import_options *options, FILE *out, FILE *notes,
-                struct error *err)
-{
-    return job_import(arena, path, &(struct job_kind){"nemo", nemo_scenario, false}, options, out, notes, err);
 }

@@ -286,9 +286,3 @@ struct node *deepspeed_scenario(struct arena *arena, const struct job_text *job,
     return read_json(arena, job->file, job->text, job->length, &root, err) ? NULL :
            deepspeed_of(arena, root, job, comment, notes, err);
 }
-
-int deepspeed_import(struct arena *arena, const char *path, const struct import_options *options, FILE *out,
-                     FILE *notes, struct error *err)
-{
-    return job_import(arena, path, &(struct job_kind){"deepspeed", deepspeed_scenario, false}, options, out, notes, err);
-}

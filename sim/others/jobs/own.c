@@ -11,6 +11,7 @@
 #include "launch/dialect.h"
 #include "launch/imported.h"
 #include "launch/launch.h"
+#include "megatron/megatron.h"
 
 static long number_at(const struct imported *m, const char *path, long otherwise)
 {
@@ -129,16 +130,26 @@ static int import_launch(struct imported *m, const char *path, const char *kind,
     return rc;
 }
 
-int own_import(struct arena *arena, const char *dialect, const char *path, const struct import_options *options, FILE *out,
-               FILE *notes, struct error *err)
+int framework_import(struct arena *arena, const char *framework, const char *path, const struct import_options *options, FILE *out,
+                     FILE *notes, struct error *err)
 {
+    static const struct job_kind kinds[] = {
+        {"deepspeed", deepspeed_scenario, false}, {"torchtitan", torchtitan_scenario, false},
+        {"transformers", transformers_scenario, false}, {"bridge", bridge_scenario, false}, {"nemo", nemo_scenario, false},
+    };
     struct launch launch = {.file = path};
     struct imported m = {.arena = arena, .launch = &launch, .options = options, .err = err};
+    struct job_kind kind = {framework, own_scenario, true};
 
-    if (imported_begin(&m, dialect))
+    if (!strcmp(framework, "megatron"))
+        return megatron_import(arena, path, options, out, notes, err);
+    for (size_t i = 0; i < COUNT(kinds); i++)
+        if (!strcmp(framework, kinds[i].name))
+            return job_import(arena, path, &kinds[i], options, out, notes, err);
+    if (imported_begin(&m, framework))
         return -1;
     if (m.dialect->reader)
-        return job_import(arena, path, &(struct job_kind){dialect, transformers_scenario, true}, options, out, notes, err);
-    return !strcmp(m.dialect->form, "arguments") ? import_launch(&m, path, dialect, out, notes) :
-           job_import(arena, path, &(struct job_kind){dialect, own_scenario, true}, options, out, notes, err);
+        kind.read = transformers_scenario;
+    return !m.dialect->reader && !strcmp(m.dialect->form, "arguments") ? import_launch(&m, path, framework, out, notes) :
+           job_import(arena, path, &kind, options, out, notes, err);
 }

@@ -264,9 +264,3 @@ struct node *torchtitan_scenario(struct arena *arena, const struct job_text *job
     launch_release(&launch);
     return rc ? NULL : m.root;
 }
-
-int torchtitan_import(struct arena *arena, const char *path, const struct import_options *options, FILE *out,
-                      FILE *notes, struct error *err)
-{
-    return job_import(arena, path, &(struct job_kind){"torchtitan", torchtitan_scenario, false}, options, out, notes, err);
-}

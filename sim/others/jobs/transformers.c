@@ -49,19 +49,16 @@ static long length_of(const struct imported *m)
 }
 
 /* Low-rank adapters of PEFT, by the names that Transformers' models have for linear layers; those of one group go together. */
-static void put_adapters(struct imported *m)
+static void put_targets(struct imported *m)
 {
     static const struct { const char *ours, *layers; int count; } groups[] = {
         {"qkv", "q_proj k_proj v_proj", 3}, {"qkv", "qkv_proj", 1}, {"projection", "o_proj", 1}, {"mlp-up", "gate_proj up_proj", 2},
         {"mlp-up", "gate_up_proj", 1}, {"mlp-down", "down_proj", 1},
     };
     const struct launch_argument *said = imported_given(m, "lora_target_modules");
-    bool all = said && said->count == 1 && !strcmp(said->values[0].text, "all-linear");
-    const char *list = all ? "qkv, projection, mlp-up, mlp-down" : "";
-    size_t known = all;
+    const char *list = "";
+    size_t known = 0;
 
-    if (!job_true(m, "use_peft"))
-        return;
     for (size_t g = 0; said && g < COUNT(groups); g++) {
         int named = 0;
 
@@ -74,10 +71,19 @@ static void put_adapters(struct imported *m)
             list = arena_printf(m->arena, "%s%s%s", list, *list ? ", " : "", groups[g].ours);
     }
     if (!said || known != said->count)
-        imported_refuse(m, said ? "lora_target_modules" : "use_peft", "expected lora_target_modules: all-linear, or a list of q_proj, k_proj, "
-                        "v_proj, o_proj, gate_proj, up_proj and down_proj");
-    imported_put(m, "memory.lora", "{rank: %ld, targets: [%s]%s}", imported_number(m, "lora_r"), list,
-                 job_true(m, "load_in_4bit") ? ", weights: nf4" : "");
+        imported_refuse(m, "lora_target_modules", "expected all-linear, or a list of q_proj, k_proj, v_proj, o_proj, gate_proj, "
+                        "up_proj and down_proj");
+    imported_put(m, "memory.lora.targets", "[%s]", list);
+}
+
+/* What is computed again, and what is trained. */
+static void put_work(struct imported *m)
+{
+    imported_rows(m, "recompute");
+    imported_rows(m, "adapters");
+    if (node_at(m->root, "memory.lora") && !node_at(m->root, "memory.lora.targets"))
+        put_targets(m);
+    imported_rows(m, "quantized");
 }
 
 /* What dtsim has for an optimizer; NULL: nothing, which is an error. */
@@ -90,16 +96,6 @@ static const char *optimizer_of(struct imported *m)
         return ours;
     imported_refuse(m, "optim", "%.60s is not simulated; expected one of %s", name, dialect_words(m->arena, row));
     return NULL;
-}
-
-/* What is computed again, and what is trained. */
-static void put_work(struct imported *m)
-{
-    imported_rows(m, "recompute");
-    if (dialect_row(m->dialect, "use_peft", false))
-        put_adapters(m);
-    else
-        imported_rows(m, "adapters");
 }
 
 static bool is_precision(const struct imported *m, const char *precision)
@@ -243,10 +239,4 @@ struct node *transformers_scenario(struct arena *arena, const struct job_text *j
     *comment = made ? *comment : m.comment;
     launch_release(&launch);
     return rc ? NULL : made ? made : m.root;
-}
-
-int transformers_import(struct arena *arena, const char *path, const struct import_options *options, FILE *out, FILE *notes,
-                        struct error *err)
-{
-    return job_import(arena, path, &(struct job_kind){"transformers", transformers_scenario, false}, options, out, notes, err);
 }
