@@ -223,7 +223,7 @@ static int change(struct arena *arena, struct model *model, struct error *err)
         transformer_finish(model->transformer, err))
         return -1;
     become(arena, model, "transformer", model->transformer->node);
-    if (!model->sequence && !node_get(with, "sequence") && sequence != model->transformer->sequence)
+    if (!model->sequence && !node_get(with, "sequence") && sequence != model->transformer->sequence && !model->transformer->vision)
         model->sequence = sequence;      /* a preset's file may set `sequence` for the preset that it names */
     return 0;
 }

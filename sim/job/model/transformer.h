@@ -111,6 +111,7 @@ struct transformer {
     struct lightning *linear;
     bool attention_gate;         /* attention's results are multiplied by a gate, which further columns of Q compute */
     int mtp;                     /* modules of multi-token prediction, which predict one token further each */
+    bool mtp_repeats;            /* they all compute with the weights of the first */
 };
 /* Fills the defaults that depend on other keys, and checks that the values fit together. */
 int transformer_finish(struct transformer *shape, struct error *err);

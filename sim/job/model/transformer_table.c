@@ -284,6 +284,9 @@ static const struct field transformer_fields[] = {
      .fallback = "0",
      .brief = "modules of multi-token prediction (DeepSeek-V3: 1): each has a block like the last, a GEMM of 2 hidden x "
               "hidden before it and the output layer once more, all on the last stage, as in Megatron Core"},
+    {KEY(transformer, mtp_repeats), .kind = FIELD_BOOL,
+     .brief = "all modules of multi-token prediction compute with one set of weights (Nemotron 3 Super, Ultra; Megatron Core's "
+              "--mtp-use-repeated-layer); left out: false"},
 };
 
 #define DELEGATED \
