@@ -63,7 +63,7 @@ struct gemm {
     enum product_id id;
     enum dtype dtype;
     double experts, rows, out, in, kept_rows;
-    bool trained, narrow;
+    bool trained, narrow, data;      /* data: nobody needs the gradient of X */
 };
 
 static void gemms(struct operators *ops, const struct gemm *gemm)
@@ -84,7 +84,8 @@ static void gemms(struct operators *ops, const struct gemm *gemm)
     weight.phase = PHASE_BACKWARD_WEIGHT, weight.layout = transposed ? LAYOUT_NT : LAYOUT_TN;
     weight.m = gemm->out, weight.n = gemm->in, weight.k = gemm->kept_rows;
     product_kernel(ops, forward);
-    product_kernel(ops, input);
+    if (!gemm->data)
+        product_kernel(ops, input);
     if (gemm->trained)
         product_kernel(ops, weight);
 }
@@ -92,7 +93,7 @@ static void gemms(struct operators *ops, const struct gemm *gemm)
 void plain_product(struct operators *ops, enum product_id id, double rows, double out, double in)
 {
     gemms(ops,
-          &(struct gemm){id, ops->cut->dtype, 0, rows, out, in, rows, !ops->cut->lora, false});
+          &(struct gemm){id, ops->cut->dtype, 0, rows, out, in, rows, !ops->cut->lora, false, false});
 }
 
 /* What a linear layer computes in addition where it keeps the projection of its input instead of the input: the random
@@ -262,9 +263,9 @@ static void merge_adapters(struct operators *ops, const struct weight_product *p
 /* Low-rank matrices A and B beside a product (Hu et al. 2021, section 4.1: Y + X A B). PEFT computes the frozen product and
  * its bias first (peft/tuners/lora/layer.py, Linear.forward: base_layer, then lora_B(lora_A(x)) times a number, and the sum of
  * both), so an adapter's may be a block's last product. Where kernels are fused, the number is part of the sum (Transformer
- * Engine's ForwardLinearScaleAdd, NeMo AutoModel's lora_kernel.py). Experts have one each, in grouped products (NeMo AutoModel, _peft/lora_experts.py:
- * GroupedExpertsLoRA; PEFT, where experts are modules), or one for all of them, whose gradient all GPUs of the expert group
- * sum (Megatron Bridge, peft/lora.py: share_expert_adapters). */
+ * Engine's ForwardLinearScaleAdd, NeMo AutoModel's lora_kernel.py). Experts have one each, in grouped products (NeMo
+ * AutoModel, _peft/lora_experts.py: GroupedExpertsLoRA; PEFT, where experts are modules), or one for all of them, whose
+ * gradient all GPUs of the expert group sum (Megatron Bridge, peft/lora.py: share_expert_adapters). */
 static void adapter(struct operators *ops, const struct weight_product *product, double out, bool ends)
 {
     const struct cut *cut = ops->cut;
@@ -272,7 +273,7 @@ static void adapter(struct operators *ops, const struct weight_product *product,
     bool shares = cut->shape->ways.expert_adapters == EXPERT_ADAPTERS_SHARED;
     double experts = shares ? 0 : product->experts, copies = fmax(1, experts);
     enum place place = experts > 0 ? PLACE_EXPERT_ADAPTERS : PLACE_ADAPTERS;
-    struct gemm gemm = {PRODUCT_LORA, cut->dtype, experts, rows, rank, in, rows, true, false};
+    struct gemm gemm = {PRODUCT_LORA, cut->dtype, experts, rows, rank, in, rows, true, false, false};
     const struct matrix a = {rank, in, .count = copies, .expert = experts > 0}, b = {out, rank, .count = copies, .expert = experts > 0};
 
     parameter(ops, (struct weights){.place = place, .elements = copies * rank * in, .rows = copies * rank, .matrix = a});
@@ -309,7 +310,7 @@ struct tensor product(struct operators *ops, const struct weight_product *produc
         merge_adapters(ops, product, out);
         operator_begin(ops, product_names[product->id], product->modules);
         gemms(ops, &(struct gemm){product->id, narrow ? cut->narrow : cut->dtype, product->experts, rows, out, in,
-                                  product->plain ? rows : projected_rows(cut, rows), !cut->lora || merges(cut, product), narrow});
+                                  product->plain ? rows : projected_rows(cut, rows), !cut->lora || merges(cut, product), narrow, false});
         if (!product->plain)
             ops->list.items[ops->current].peak.forward = random_matrix(cut);
         if (i == 0)
@@ -347,6 +348,17 @@ void outer_product(struct operators *ops, const char *name, enum product_id id, 
     operator_begin(ops, name, 0);
     plain_product(ops, id, rows, out, in);
     matrix(ops, PLACE_FIRST, out, in);
+}
+
+void input_product(struct operators *ops, const char *name, enum product_id id, double rows, double out, double in, bool biased)
+{
+    operator_begin(ops, name, 0);
+    gemms(ops, &(struct gemm){id, ops->cut->dtype, 0, rows, out, in, rows, !ops->cut->lora, false, true});
+    matrix(ops, PLACE_FIRST, out, in);
+    if (!biased)
+        return;
+    vector(ops, PLACE_FIRST, out);
+    bias(ops, "input-bias", rows, out, true);
 }
 
 void gate_sum(struct operators *ops, double rows)

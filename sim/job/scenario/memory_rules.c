@@ -23,9 +23,9 @@ static const struct rule idle_memory_list[] = {
     {"memory.recompute", RULE_IDLE, "memory.recompute == 'selective' && !transformer",
      "selective recomputes the core of attention, which this model does not tell of; expected a transformer, or 'recompute: "
      "full'", NULL},
-    {"memory.recompute", RULE_IDLE, "memory.recompute == 'operators' && (!transformer || experts > 0 || latent || mixers || memory.lora || "
+    {"memory.recompute", RULE_IDLE, "memory.recompute == 'operators' && (!transformer || experts > 0 || latent || mixers || two_sides || memory.lora || "
      "strategy.context > 1 || memory.activations != 'korthikanti')",
-     "operators tells the GEMMs of dense blocks apart; expected a transformer without experts, latent attention, mixers and LoRA, "
+     "operators tells the GEMMs of dense blocks apart; expected a transformer without experts, latent attention, mixers, encoder and LoRA, "
      "context 1, and 'activations: korthikanti'", NULL},
     {"memory.recompute", RULE_IDLE,
      "memory.recompute == 'modules' && (!transformer || memory.activations != 'korthikanti')",

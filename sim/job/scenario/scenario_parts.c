@@ -38,6 +38,7 @@ TRUE_IF(split_auto, list_is_auto(&s->parallelism.split))
 NUMBER(experts, SHAPE(s) ? SHAPE(s)->experts : 0)
 TRUE_IF(latent, SHAPE(s) && SHAPE(s)->kv_rank)
 TRUE_IF(mixers, SHAPE(s) && SHAPE(s)->pattern && strpbrk(SHAPE(s)->pattern, "MGKL"))
+TRUE_IF(two_sides, SHAPE(s) && SHAPE(s)->encoder)
 TRUE_IF(head, SHAPE(s) && SHAPE(s)->head != HEAD_NONE)
 NUMBER(model_stages, s->model.stages.count)
 /* Whether every block is dense and ends with a GEMM whose result no backward needs. */
@@ -170,7 +171,7 @@ TRUE_IF(recomputes_shared, recomputed_modules(&s->memory.recompute) >> MODULE_SH
 
 #define ROW(name) {#name, name##_fact}
 static const struct fact facts[] = {
-    ROW(transformer), ROW(timed), ROW(split_auto), ROW(experts), ROW(latent), ROW(mixers), ROW(head), ROW(model_stages), ROW(dense_ends),
+    ROW(transformer), ROW(timed), ROW(split_auto), ROW(experts), ROW(latent), ROW(mixers), ROW(two_sides), ROW(head), ROW(model_stages), ROW(dense_ends),
     ROW(ideal), ROW(named), ROW(sized), ROW(gpus), ROW(node_gpus), ROW(capability), ROW(sockets), ROW(hosts_known), ROW(hosts_update),
     ROW(room_known), ROW(schedule), ROW(ordered), ROW(asynchronous), ROW(with_gradient), ROW(recomputes), ROW(just_in_time),
     ROW(opportunistic), ROW(placed), ROW(directions), ROW(stages), ROW(slices), ROW(micro_batches), ROW(forwards),
