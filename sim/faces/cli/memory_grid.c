@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "auto/auto.h"
 #include "base/cache.h"
 #include "base/sheet.h"
 #include "base/text.h"
@@ -14,11 +13,11 @@
 #include "config/conf.h"
 #include "files/json.h"
 #include "report/result.h"
-#include "run/memory_advice.h"
+#include "run/attempt.h"
+#include "run/memory_fit.h"
 #include "scenario/scenario.h"
 #include "sweep/points.h"
 #include "view/view.h"
-#include "workload/workload.h"
 
 enum { MOST_POINTS = 1000 };
 
@@ -47,28 +46,18 @@ struct grid {
 /* What the point needs, whether that fits or not. */
 static int find_need(struct grid *grid, size_t i, struct node *root, struct cache *cache, struct error *err)
 {
-    struct scenario scenario;
-    struct workload workload = {0};
-    struct run run = {0};
+    struct attempt attempt = {.anyway = true};
     struct arena arena = {.cache = cache};
-    struct error found = {0};
-    int rc = scenario_read(&arena, root, NULL, 0, grid->sweep->name, &scenario, &found);
+    const struct metrics *metrics = &attempt.run.metrics;
 
     grid->needs[i] = (struct need){NAN, NAN};
-    if (!rc)
-        rc = workload_init(&workload, &scenario, &found);
-    if (!rc)
-        rc = simulate(&workload, memory_options_of(&scenario), &run, &found);
-    if (!rc)
-        grid->needs[i] = (struct need){run.metrics.peak_memory, run.metrics.peak_room};
+    attempt.of = &attempt.varied;
+    if (!scenario_read(&arena, root, NULL, 0, grid->sweep->name, &attempt.varied, &attempt.found) &&
+        !attempt_run(&attempt, memory_options_of(attempt.of)))
+        grid->needs[i] = (struct need){metrics->peak_memory, metrics->peak_room};
     else if (!grid->without++)
-        grid->reason = arena_strdup(&grid->arena, found.count ? found.messages[0].text : "");
-    rc = error_pass_system(&found, err);
-    error_release(&found);
-    run_release(&run);
-    workload_release(&workload);
-    scenario_release(&scenario);
-    return rc;
+        grid->reason = arena_strdup(&grid->arena, attempt.found.count ? attempt.found.messages[0].text : "");
+    return attempt_end(&attempt, err);
 }
 
 /* The value under the axis' name; an included point that does not say it has the base's. */

@@ -71,7 +71,7 @@ int validation_init(struct validation *validation, struct paper *paper, const st
 void validation_release(struct validation *validation);
 
 /* Simulates a row (outcome.c). */
-void outcome_find(struct outcome *outcome, struct paper *paper, size_t row, bool plain,
+void outcome_find(struct outcome *outcome, const struct paper *paper, size_t row, bool plain,
                   const struct validation_options *options);
 /* The row could not be simulated, for these errors. */
 void outcome_fail(struct outcome *outcome, const struct error *err);

@@ -3,14 +3,14 @@
 #include <math.h>
 #include <string.h>
 
-#include "auto/auto.h"
 #include "base/base.h"
 #include "engine/replay.h"
 #include "files/json.h"
 #include "kernels/costs.h"
 #include "report/result.h"
+#include "run/attempt.h"
 #include "run/certainty.h"
-#include "run/memory_advice.h"
+#include "run/memory_fit.h"
 #include "scenario/scenario.h"
 #include "view/view.h"
 #include "workload/workload.h"
@@ -117,46 +117,28 @@ void outcome_lost(json_t *row, enum outcome outcome, const char *reason)
     ended(row, outcome, NULL, reason, json_object());
 }
 
-/* Finds out what the scenario needs, where it hardly fits: for a row that says so nothing else is asked. */
-static int find_shortage(const struct workload *workload, struct run *run, struct error *err)
-{
-    struct simulate_options options = memory_options_of(workload->scenario);
-
-    if (!options.memory || memory_seems_to_fit(workload))
-        return 0;
-    if (simulate(workload, options, run, err))
-        return -1;
-    if (memory_lack(run) <= 0)
-        run_release(run);
-    return 0;
-}
 
 int outcome_simulate(json_t *row, const struct scenario *scenario, const struct anchors *anchors, struct error *err)
 {
-    struct workload workload = {0};
-    struct run run = {0};
-    struct error found = {0};
+    struct attempt attempt = {.of = scenario};
+    struct run *run = &attempt.run;
     struct arena arena = {0};
-    int rc = 0;
+    enum attempted came;
 
     view_put(&asked_view, &(struct row_of){.scenario = scenario}, row);
-    if (workload_init(&workload, scenario, &found) || find_shortage(&workload, &run, &found) ||
-        (!run.metrics.ranks && simulate(&workload, simulate_numbers_of(scenario), &run, &found))) {
-        rc = error_pass_system(&found, err);
-        outcome_refused(row, &found);
-    } else if (memory_lack(&run) > 0) {
+    came = attempt_run(&attempt, simulate_numbers_of(scenario));
+    if (came == ATTEMPT_SHORT && run->metrics.ranks) {
         char reason[160];
 
-        ended(row, OUTCOME_INFEASIBLE, error_kind_names[ERROR_MEMORY], memory_shortage(&run, reason, sizeof reason),
-              view_json(&too_large_view, &run));
+        ended(row, OUTCOME_INFEASIBLE, error_kind_names[ERROR_MEMORY], memory_shortage(run, reason, sizeof reason),
+              view_json(&too_large_view, run));
+    } else if (came) {
+        outcome_refused(row, &attempt.found);
     } else {
-        const char *refused = anchors ? certainty_anchor(&arena, &run.metrics, scenario, anchors) : NULL;
+        const char *refused = anchors ? certainty_anchor(&arena, &run->metrics, run->workload->scenario, anchors) : NULL;
 
-        view_put(&ended_view, &(struct row_of){.refused = refused, .metrics = metrics_of(&run)}, row);
+        view_put(&ended_view, &(struct row_of){.refused = refused, .metrics = metrics_of(run)}, row);
     }
-    run_release(&run);
-    workload_release(&workload);
-    error_release(&found);
     arena_release(&arena);
-    return rc;
+    return attempt_end(&attempt, err);
 }

@@ -61,7 +61,7 @@ const char *setup_text(struct arena *arena, const struct scenario *scenario)
 
     if (spec->expert > 1)
         text = arena_printf(arena, "expert %d%s", spec->expert,
-                            spec->expert_tensor == 1 && spec->tensor > 1 ? " with expert_tensor 1" : "");
+                            spec->expert_tensor == 1 && scenario_most_tensor(scenario) > 1 ? " with expert_tensor 1" : "");
     if (scenario->plan.chunks > 1)
         text = with(arena, text, arena_printf(arena, "%d chunks a rank", scenario->plan.chunks));
     if (*shares)
