@@ -18,7 +18,7 @@ static const struct library_rule rules[] = {
     {"", " sim/faces/modules/mpi.c ", NULL, " mpi.h "},
     {"", " sim/lib/files/packed.c ", NULL, " zlib.h "},
     {"sim/output/tables/recorded", NULL, " base/ files/ tables/recorded.h ", NULL},
-    {"sim/faces/page/", NULL, " base/ files/ store/store.h results/ tables/recorded.h page/ ", NULL},
+    {"sim/faces/page/", NULL, " base/ files/ view/ store/store.h results/ tables/recorded.h page/ ", NULL},
     {"sim/output/trace/", NULL, " base/ files/ tables/recorded.h trace/ ", NULL},
     {"", " sim/faces/modules/sqlite.c ", NULL, " sqlite3.h "},
     {"", " sim/faces/modules/http.c ", NULL, " microhttpd.h "},
@@ -40,7 +40,7 @@ static const struct library_rule rules[] = {
     {"sim/machine/engine/program", NULL, " base/ engine/program ", NULL},
     {"sim/machine/collective/", NULL, " base/ topology/torus.h hardware/cluster.h engine/ collective/ strategies/collectives/list.h ", NULL},
     {"sim/job/schedule/", NULL, " base/ config/field.h schedule/ strategies/list.h ", NULL},
-    {"sim/iteration/run/metric", NULL, " base/ hardware/precision.h model/model.h engine/program.h schedule/schedule.h evidence/anchor.h "
+    {"sim/iteration/run/metric", NULL, " base/ files/json.h view/view.h hardware/precision.h model/model.h engine/program.h schedule/schedule.h evidence/anchor.h "
      "scenario/scenario.h stage/memory.h workload/workload.h lower/lower.h lower/window.h run/energy.h run/account.h "
      "run/metrics.h run/certainty.h ", " kernels/ "},
     {"sim/many/calibrate/fit", NULL, " base/ calibrate/fit.h ", NULL},

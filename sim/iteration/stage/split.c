@@ -233,10 +233,7 @@ static struct layer with_source(const struct layer *layer, const struct layer *b
     struct layer own = *layer;
     double source = before && before->source > 0 ? 0 : layer->source;
 
-    own.activation += source;
-    own.selective_activation += source;
-    own.checkpoint += source;
-    own.within += source;
+    own.activation += source, own.selective_activation += source, own.checkpoint += source, own.within += source;
     return own;
 }
 

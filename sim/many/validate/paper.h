@@ -70,4 +70,7 @@ void paper_release(struct paper *paper);
 int paper_scenario(const struct paper *paper, size_t row, bool plain, const char *const *sets, size_t nsets,
                    struct scenario *scenario, struct error *err);
 
+/* What a validated paper (struct validation) says to programs and in `dtsim help result`. */
+extern const struct view validation_view;
+
 #endif

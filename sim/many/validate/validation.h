@@ -101,7 +101,6 @@ void validation_print_line(const struct validation *validation, FILE *out);
 void validation_print_markdown(const struct validation *validation, FILE *out);
 /* Prints for how many rows the largest micro-batch is predicted correctly; nothing if there are no such rows. */
 void validation_print_largest(const size_t largest[2], FILE *out);
-json_t *validation_json(const struct validation *validation);
 
 /* The error of the time behind the first number that a row has of it, as the validation asks it; NaN: there is none. */
 double validation_time_error(const struct validation *validation, size_t row);
