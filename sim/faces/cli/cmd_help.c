@@ -52,6 +52,7 @@ static void help_overview(void)
     for (size_t i = 0; command_at(i); i++)
         printf("  %-12s %s\n", command_at(i)->name, command_at(i)->brief);
     puts("\n  dtsim help COMMAND, SCHEDULE, COLLECTIVE, OPERATION, or the name of a platform, GPU or model\n"
+         "  dtsim help bubble           a word of the output: mfu, cost, anchor, rank, ...\n"
          "  dtsim help scenario         every key of a scenario; dtsim help zero: one key\n"
          "  dtsim help software         what a framework decides, and so a scenario need not say\n"
          "  dtsim help gpu              what other files hold; also communication, software-file, profile, table,\n"
@@ -89,6 +90,8 @@ static void add_all(struct arena *arena, struct topics *topics, struct error *er
     for (size_t i = 0; i < COUNT(table_topics); i++)
         *GROW(topics) = table_topics[i].name;
     *GROW(topics) = "result";
+    for (const char **word = help_words(arena, err); word && *word; word++)
+        *GROW(topics) = *word;
     for (size_t i = 0; schedule_at(i); i++)
         *GROW(topics) = schedule_at(i)->name;
     for (size_t i = 0; collective_at(i); i++)
@@ -271,9 +274,17 @@ static bool help_keys(const char *topic)
     return true;
 }
 
+/* A word may be a key too. */
+static bool help_words_and_keys(const char *topic, struct error *err)
+{
+    bool word = help_word(topic, stdout, err);
+
+    return (!err->count && help_keys(topic)) || word;
+}
+
 static int help_topic(const struct command *command, const char *topic)
 {
-    static bool (*const helps[])(const char *) = {help_commands, help_names, help_tables, help_keys};
+    static bool (*const helps[])(const char *) = {help_commands, help_names, help_tables};
     struct arena arena = {0};
     struct error err = {0};
     const char **topics;
@@ -283,6 +294,8 @@ static int help_topic(const struct command *command, const char *topic)
     for (size_t i = 0; i < COUNT(helps); i++)
         if (helps[i](topic))
             return EXIT_OK;
+    if (help_words_and_keys(topic, &err))
+        return EXIT_OK;
     if (list_named(topic, &err) || help_files(topic, &err))
         return report(&err);
     topics = err.count ? NULL : help_topics(&arena, &err);
@@ -294,55 +307,50 @@ static int help_topic(const struct command *command, const char *topic)
     else
         code = usage_error(command, "unknown topic '%s'; expected a command, a kind of file (scenario, gpu, "
                            "communication, software-file, profile, table, paper, sweep-file, training, failures-file), a key of the scenario "
-                           "such as cluster.network, a schedule, a collective or its operation, or the name of a platform, "
+                           "such as cluster.network, a schedule, a collective or its operation, a word such as bubble, or the name of a platform, "
                            "a GPU or a model", topic);
     arena_release(&arena);
     return code;
 }
 
 enum { OPT_MAN };
-static const char *const options[] = {[OPT_MAN] = "--man"};
 
-static int help_main(const struct command *command, int argc, char **argv)
+static int help_main(const struct arguments *arguments)
 {
-    struct arguments arguments;
-    int code = arguments_parse(command, argc, argv, 0, 1, &arguments);
-
-    if (code != ARGS_DONE)
-        return code;
-    if (arguments.values[OPT_MAN] && arguments.npositional)
-        return usage_error(command, "--man: the page is of the whole program");
-    if (arguments.values[OPT_MAN]) {
+    if (arguments->values[OPT_MAN] && arguments->npositional)
+        return usage_error(arguments->command, "--man: the page is of the whole program");
+    if (arguments->values[OPT_MAN]) {
         man_page_print(stdout);
         return EXIT_OK;
     }
-    if (arguments.npositional)
-        return help_topic(command, arguments.positional[0]);
+    if (arguments->npositional)
+        return help_topic(arguments->command, arguments->positional[0]);
     help_overview();
     return EXIT_OK;
 }
 
+static const struct option options[] = {
+    [OPT_MAN] = {"--man", .help = "the manual page, for man -l"},
+    {"FILE", .help = "scenario; gpu: a data sheet (platforms/gpus/), communication: what a library makes of links "
+        "(platforms/communication/), profile: a GPU's kernels (calibration/data/), table: measured collectives (dtsim "
+        "collective --table), paper: measured runs (validate), software-file: what a framework does (platforms/software/); "
+        "software: the keys that such a file may set; training: what is under 'train' (dtsim train); failures-file: "
+        "published failures of a system (platforms/failures/)"},
+    {"KEY", .help = "of a scenario: memory, strategy.zero, zero"},
+    {"result", .help = "the keys of result.json and the columns of its tables"},
+    {"NAME", .help = "of a platform, GPU, model, profile, communication library or software: its file"},
+    {"LIST",
+        .help = "as 'dtsim list' names it: strategies, collectives, gpus, profiles, platforms, networks, models, software, failures"},
+};
+
 const struct command cmd_help = {
     .name = "help",
-    .usage = "[--man] [COMMAND | FILE | KEY | result | SCHEDULE | COLLECTIVE | OPERATION | LIST | NAME]",
+    .arguments = "[COMMAND|FILE|KEY|result|SCHEDULE|COLLECTIVE|OPERATION|LIST|NAME]",
+    .least = 0, .most = 1,
     .brief = "Explains a command, what files hold, a key, a schedule, a collective or all of an operation.",
     .examples = "  dtsim help run\n  dtsim help scenario\n  dtsim help cluster.network\n  dtsim help gpipe\n"
                 "  dtsim help all_gather\n",
-    .options =
-        "  FILE                scenario; gpu: a data sheet (platforms/gpus/), communication: what a library makes of\n"
-        "                      links (platforms/communication/), profile: a GPU's kernels (calibration/data/), table:\n"
-        "                      measured collectives (dtsim collective --table), paper: measured runs (validate),\n"
-        "                      software-file: what a framework does (platforms/software/); software: the keys that\n"
-        "                      such a file may set; training: what is under 'train' (dtsim train); failures-file:\n"
-        "                      published failures of a system (platforms/failures/)\n"
-        "  KEY                 of a scenario: memory, strategy.zero, zero\n"
-        "  result              the keys of result.json and the columns of its tables\n"
-        "  --man               the manual page, for man -l\n"
-        "  NAME                of a platform, GPU, model, profile, communication library or software: its file\n"
-        "  LIST                as 'dtsim list' names it: strategies, collectives, gpus, profiles, platforms, networks,\n"
-        "                      models, software, failures\n",
-    .accepts = options,
-    .naccepts = COUNT(options),
-    .words = help_topics,
+    .topics = help_topics,
+    .options = options, .noptions = COUNT(options),
     .main = help_main,
 };

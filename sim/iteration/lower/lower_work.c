@@ -4,6 +4,7 @@
  * Adds their operations, the results that later works wait for, and the transfers to neighbouring stages. */
 #include "lower/lower_internal.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/base.h"
@@ -93,6 +94,15 @@ static double memory_of(int what, double kept, double working)
     return (what & MEMORY_KEPT ? kept : 0) + (what & MEMORY_WORKING ? working : 0);
 }
 
+static double largest_block(const struct stage *stage)
+{
+    double most = 0;
+
+    for (size_t i = 0; i < stage->nslices; i++)
+        most = fmax(most, stage->slices[i].block ? stage->slices[i].activation : 0);
+    return most;
+}
+
 /* B that a work of the stage takes, frees, and holds besides while it runs. */
 struct work_memory { double takes, frees, workspace; };
 static struct work_memory work_memory(const struct stage *held, enum work_kind kind, int marks)
@@ -107,6 +117,25 @@ static struct work_memory work_memory(const struct stage *held, enum work_kind k
         .takes = memory_of(rule->takes, kept, working), .frees = memory_of(rule->frees, kept, working),
         .workspace = rule->backward ? workspace->backward : workspace->forward,
     };
+}
+
+/* Of a forward and a backward that go together: after each block of the one a block of the other, from the other end of the
+ * model (Megatron Core, models/common/model_chunk_schedule_plan.py: TransformerModelChunkSchedulePlan.run). What the backward
+ * frees is there for the forward, but for a block. */
+static void share_memory(struct work_memory *memory, enum work_kind kind, const struct stage *held, const struct stage *other)
+{
+    double *bytes = kind == FORWARD ? &memory->takes : &memory->frees;
+
+    *bytes = fmax(0, *bytes - other->activation) + fmax(largest_block(held), largest_block(other));
+}
+
+/* The place of the backward that goes together with the forward at a place, or the reverse; NULL: it goes alone. */
+static const struct place *pair_of(const struct lowering *lowering, const struct place *here)
+{
+    const struct place *places = lowering->places.items, *other = here == places ? places + 1 : places;
+    bool pair = lowering->places.count == 2 && parallelism_pairs(&lowering->scenario->parallelism);
+
+    return pair && here->work.kind != other->work.kind ? other : NULL;
 }
 
 /* Lowers a work: as a repetition of an equal one, layer by layer, in pieces, or as one operation. Returns the last
@@ -131,6 +160,8 @@ static uint32_t lower_work(struct lowering *lowering, const struct place *here)
         return repeat_work(lowering, here, before->id);
     op = op_with_gathers(here, now.gathers);
     memory = work_memory(here->held, kind, here->marks);
+    if (pair_of(lowering, here))
+        share_memory(&memory, kind, here->held, pair_of(lowering, here)->held);
     op.takes = memory.takes, op.frees = memory.frees, op.workspace = memory.workspace;
     if (kind == FORWARD && here->chunk_state->coming) {
         if (!here->held->plan && !lowering->rows.opportunistic)
@@ -260,6 +291,17 @@ void lower_works(struct lowering *lowering, int replica, int rank, size_t entry)
         leave_result(lowering, &places->items[i], id);
 }
 
+/* The work of a row that goes together with the i-th, of another kind; NULL: that goes alone. */
+static const struct work *pair_in(const struct scenario *scenario, const struct row *row, size_t i)
+{
+    const struct work *works = row->items;
+    size_t first = i > 0 && works[i - 1].with_next ? i - 1 : i;
+    bool pair = parallelism_pairs(&scenario->parallelism) && works[first].with_next && !works[first + 1].with_next &&
+                !(first > 0 && works[first - 1].with_next) && works[first].kind != works[first + 1].kind;
+
+    return pair ? &works[first == i ? i + 1 : first] : NULL;
+}
+
 /* A rank does its works one after the other, so that when each begins does not matter. */
 struct memory_peak *works_peaks(const struct workload *workload)
 {
@@ -280,7 +322,11 @@ struct memory_peak *works_peaks(const struct workload *workload)
                 continue;
             struct work_memory memory = work_memory(&stages[plan_virtual_stage(plan, rank, work.chunk)], work.kind,
                                                     rows.marks[rank][i]);
+            const struct work *pair = pair_in(workload->scenario, &workload->rows[rank], i);
 
+            if (pair)
+                share_memory(&memory, work.kind, &stages[plan_virtual_stage(plan, rank, work.chunk)],
+                             &stages[plan_virtual_stage(plan, rank, pair->chunk)]);
             memory_peak_take(&peaks[rank], memory.takes, memory.workspace);
             peaks[rank].now -= memory.frees;
         }

@@ -76,6 +76,8 @@ struct parallelism {
     int overlap_dispatch;            /* enum overlap_dispatch */
     int chunks;
     bool sequence_parallel, scatter_gather;
+    bool sm_margin;                  /* products leave multiprocessors to collectives beside them */
+    bool sequence_first;             /* false: what a tensor group gathers or scatters is copied too */
     bool partitioned_outputs;        /* a stage keeps its share of a boundary, and gathers it again */
     bool overlap_p2p;                /* boundaries are sent while the sender does its next work */
     bool one_communicator;           /* a stage's sends and receives take turns */
@@ -88,6 +90,7 @@ struct parallelism {
     bool divided_states;             /* without ZeRO too: a scenario that is loaded then has ZeRO 1 without reduce_scatter */
     bool reduce_scatter;             /* under ZeRO a replica gets the sums of its share alone */
     bool reshard_after_forward;      /* under ZeRO 3 a layer's weights are given back after its forward */
+    bool small_units;                /* under ZeRO 3 units of weights are parts of the blocks that are recomputed */
     bool sums_once;                  /* under ZeRO 2 and 3, not of every micro-batch */
     int data_parallel;               /* enum data_parallel */
     struct compression_spec compression;
