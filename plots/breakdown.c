@@ -91,7 +91,8 @@ static void write_script(const struct chart *chart, const struct bar *bars, cons
     layout_height(chart, &layout, (int)ceil(row * chart->ninputs), 15 * chart->ninputs);
     script_begin(chart, &layout);
     fprintf(out, "\nrows = %d\nunit = %g\nset xrange [0:%.6g]\nset yrange [rows - 0.5:-0.5]\n", chart->ninputs,
-            unit->per_second, 1.14 * most * unit->per_second);
+            unit->per_second,
+            (1 + fmax(0.14, 80.0 / fmax(layout.width - layout.left, 160))) * most * unit->per_second);
     fprintf(out, "set xlabel \"time (%s)\" offset 0,0.3\nset ytics () scale 0\n", unit->label);
     for (int i = 0; i < chart->ninputs; i++)
         fprintf(out, "set ytics add (\"%s\" %d)\n", text_tic(chart->arena, labels[i]), i);

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "files/look.h"
 #include "rows.h"
 
@@ -177,9 +178,20 @@ FILE *chart_further(const struct chart *chart)
     return create(chart, further);
 }
 
-/* Puts the chart's files in place. No picture of other data stands by them, whatever ends this run: the older one goes
- * first, and its other formats too unless the data are the same. The script comes before data, which without it are
- * none of a chart's. */
+/* Says of a picture that is there that it shows other data than the script and the table beside it do now. */
+static void note_older(const struct chart *chart, const char *format)
+{
+    const char *path = chart_path(chart, arena_printf(chart->arena, ".%s", format));
+
+    if (access(path, F_OK))
+        return;
+    fputs("note: ", stderr);
+    text_write(TEXT_LINE, path, stderr);
+    fputs(" is of an earlier chart, with other data\n", stderr);
+}
+
+/* Puts the chart's files in place. Its picture of other data goes first, whatever ends this run; pictures of other formats are
+ * a person's, who is told of them. The script comes before data, which without it are none of a chart's. */
 static int chart_commit(struct chart *chart)
 {
     struct staging *staging = &chart->staging;
@@ -195,8 +207,10 @@ static int chart_commit(struct chart *chart)
         count--;                     /* a file of that name is of no chart */
     same = script == LOOK_NOTHING || staging_same(staging, arena_printf(chart->arena, "%s.tsv", chart->name));
     for (size_t i = 0; i < COUNT(formats); i++)
-        if (!same || strcmp(formats[i], chart->format) == 0)
+        if (!strcmp(formats[i], chart->format))
             unlink(chart_path(chart, arena_printf(chart->arena, ".%s", formats[i])));
+        else if (!same)
+            note_older(chart, formats[i]);
     for (size_t i = 0; i < count; i++)
         if (staging_put(staging, arena_printf(chart->arena, "%s%s", chart->name, names[i]), chart->err))
             return -1;

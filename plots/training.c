@@ -205,7 +205,7 @@ static void write_losses(const struct chart *chart, const struct training_chart 
 
     fprintf(out, "\nunset label      # said once\nunset ylabel\n"
                  "unit = %g    # s\nset xrange [0:%.6g]\nset yrange [%d - 0.5:-0.5]\n", scale.size,
-            1.25 * training->losses[0].seconds / scale.size, training->nlosses);
+            (chart->look->zoom < 1 ? 1.5 : 1.25) * training->losses[0].seconds / scale.size, training->nlosses);
     fprintf(out, "set xlabel \"lost time (%s), mean of the trials\" offset 0,0.3\nset ytics () scale 0\n", scale.name);
     for (int i = 0; i < training->nlosses; i++)
         fprintf(out, "set ytics add (\"%s\" %d)\n",

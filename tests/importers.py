@@ -276,11 +276,14 @@ def test_adapters():
                                            ("{_target_: x.LoRA, dim: 16, target_modules: [linear_qkv]}", 16, "qkv"),
                                            ("{_target_: nemo.collections.llm.peft.lora.LoRA}", 32, ALL),
                                            ("{_target_: x.LoRA, target_modules: [linear_fc1, linear_proj]}", 32, "mlp-up, projection"),
+                                           ("{dim: 8, target_modules: [linear_q_down_proj, linear_kv_up_proj]}", 8, "qkv"),
+                                           ("{dim: 8, share_expert_adapters: false}", 8, ALL),
                                            ("{_target_: x.DoRA, dim: 8}", None, None), ("{_target_: x.LoRA, dim: 0}", None, None),
                                            ("{_target_: x.LoRA, target_modules: ['*.layers.0.*']}", None, None)):
                 rc, scenario, said = run(kind, "%s%s: %s\n" % (text, key, said_so), *options)
                 expect((rc == 0 and lora_of(scenario) == (rank, targets.split(", "))) if rank else (rc == 4 and "peft" in said),
                        "%s %s: %s" % (kind, key, said_so), scenario + said)
+                expect(("shared_adapters: false" in scenario) == ("share_expert" in said_so), "%s: %s" % (kind, said_so), scenario)
         rc, scenario, said = run(kind, text + "peft: null\n", *options)
         expect(rc == 0 and "lora" not in scenario, kind + " peft: null", scenario + said)
 
@@ -563,7 +566,23 @@ def test_transformers():
             file.write(keys % (micro + 1, '"auto"', '"auto"', '"auto"', '"auto"'))
         rc, scenario, said = run("transformers", text, *options)
         expect(rc == 4 and "ds.json:1:" in said and "train_micro_batch_size_per_gpu" in said, "another batch", said)
-    for text, named in (("optim: adamw_bnb_8bit\n", "optim"), ("use_peft: true\n", "use_peft"), ("load_in_4bit: true\n", "load_in_4bit"),
+    for text, rank, targets, weights in (
+            ("use_peft: true\nlora_target_modules: all-linear\n", 16, ALL, ""),
+            ("use_peft: true\nlora_r: 64\nlora_target_modules: [o_proj, q_proj, v_proj, k_proj]\n", 64, "qkv, projection", ""),
+            ("use_peft: true\nlora_target_modules: [qkv_proj, down_proj]\nload_in_4bit: true\n", 16, "qkv, mlp-down", "nf4"),
+            ("lora_r: 64\n", None, None, "")):
+        for more in ("bf16: true\n", "bf16: true\ndeepspeed: {zero_optimization: {stage: 2}}\n"):
+            rc, scenario, said = run("transformers", "max_length: 128\n" + more + text, "--hf-config", "config.json")
+            expect(rc == 0 and lora_of(scenario) == (rank, targets and targets.split(", ")) and ("weights: nf4" in scenario) == bool(weights),
+                   "transformers " + more + text, scenario + said)
+    for again, fsdp, size in ((a, f, s) for a in ("true", "false") for f in ("full_shard", "shard_grad_op") for s in (0, 100000000)):
+        rc, scenario, said = run("transformers", "max_length: 128\nbf16: true\ngradient_checkpointing: %s\nfsdp: [%s, auto_wrap]\n"
+                                 "fsdp_config: {min_num_params: %d}\n" % (again, fsdp, size), "--hf-config", "config.json")
+        expect(rc == 0 and ("small_units: true" in scenario) == (again == "true" and fsdp == "full_shard" and size > 0), "small units",
+               scenario + said)
+    for text, named in (("optim: adamw_bnb_8bit\n", "optim"), ("use_peft: true\n", "lora_target_modules"), ("load_in_8bit: true\n", "load_in_8bit"),
+                        ("use_peft: true\nlora_target_modules: [q_proj, v_proj]\n", "q_proj k_proj v_proj"),
+                        ("use_peft: true\nlora_target_modules: [lm_head]\n", "all-linear"),
                         ("bf16: true\nfp16: true\n", "fp16"), ("gradient_checkpoint: true\n", "gradient_checkpointing"),
                         ("per_device_train_batch_size: 0\n", "per_device_train_batch_size"), ("fsdp: zero3\n", "fsdp"),
                         ("deepspeed: none.json\n", "none.json"), ("tp_size: 2\n", "tp_size")):

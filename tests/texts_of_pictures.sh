@@ -33,7 +33,7 @@ draw breakdown gpipe interleaved zb-v -o pictures/long.svg
 draw memory nothing -o pictures/nothing.svg
 "$dtsim" train "$here/scenarios/training/bloom-176b.yaml" --trials 100 --engine ideal -o days >/dev/null
 "$dtsim" collective dgx-h100 --ranks 8,16,64,256 --bytes 1K,1M,1G --algorithm auto,ring,tree --engine ideal --json >sizes.json
-for style in paper slide; do
+for style in paper column slide; do
     draw gantt 03-gpipe pipedream straggler 10-trillion --style $style -o "pictures/stack-$style.svg"
     draw gantt gpipe interleaved zb-v --style $style -o "pictures/stack-long-$style.svg"
     draw bubble gpipe interleaved zb-v --style $style -o "pictures/bars-$style.svg"
@@ -46,6 +46,7 @@ draw heat sweep --x strategy.pipeline --y strategy.tensor --size 600x450 -o pict
 for kind in heat pareto breakdown bubble; do
     draw "$kind" sweep -o "pictures/sweep-$kind.svg"
     draw "$kind" sweep --style slide -o "pictures/sweep-$kind-slide.svg"
+    draw "$kind" sweep --style column -o "pictures/sweep-$kind-column.svg"
 done
 pictures=$(find pictures -name '*.svg' | wc -l)
 [ "$pictures" -gt 100 ] || { echo "$pictures pictures: expected more than 100"; exit 1; }

@@ -16,8 +16,10 @@ static void one_product(struct operators *ops, struct tensor in)
                                         cut->gathers_qkv ? qkv - cut->query - key : cut->values};
 
     product(ops, &(struct weight_product){.id = PRODUCT_QKV, .in = in, .out = qkv + cut->gate, .split = SPLIT_COLUMNS, .place = PLACE_BLOCK,
-                                   .adapts = true, .target = LORA_QKV, .parts = parts, .bias = cut->shape->qkv_bias,
+                                   .target = LORA_QKV, .parts = parts, .bias = cut->shape->qkv_bias && cut->shape->keys_biased,
                                    .whole_input = true});
+    if (cut->shape->qkv_bias && !cut->shape->keys_biased)
+        vector(ops, PLACE_BLOCK, qkv + cut->gate - key);
     operator_begin(ops, "qkv-concatenate", 0);
     memory_kernel(ops, "qkv-concatenate", PHASE_BACKWARD_INPUT, CLASS_COPY, 2 * cut->tokens * (qkv + cut->gate) * cut->value);
 }
@@ -30,9 +32,8 @@ static void three_products(struct operators *ops, struct tensor in)
 
     for (int i = 0; i < 3; i++)
         product(ops, &(struct weight_product){.id = products[i], .in = in, .out = widths[i], .split = SPLIT_COLUMNS,
-                                       .place = PLACE_BLOCK, .target = LORA_QKV, .bias = cut->shape->qkv_bias,
-                                       .whole_input = i == 0});
-    adapter(ops, LORA_QKV);
+                                       .place = PLACE_BLOCK, .target = LORA_QKV,
+                                       .bias = cut->shape->qkv_bias && (i != 1 || cut->shape->keys_biased), .whole_input = i == 0});
     operator_begin(ops, "qkv-sum", 0);
     plain_kernels(ops, "qkv-sum", PHASE_BACKWARD_INPUT, CLASS_OTHER, 2, 6 * cut->tokens * cut->hidden * cut->value);
 }

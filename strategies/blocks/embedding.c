@@ -1,7 +1,7 @@
 /*
- *     token ── row of the embedding [── product] [+ position's row] [+ token type's row] [── norm] [── dropout] ── out
+ *     rows of tokens, or patches of an image [+ position's row] [+ token type's row] [── norm] [── dropout] ── out
  *
- * Each GPU of the tensor group has a share of the rows of the embedding; the group sums what they find. */
+ * Where scores get biases by the distance of query and key, each stack of blocks looks them up once. */
 #include "model/operator.h"
 
 static void dropout(struct operators *ops, double elements)
@@ -13,24 +13,21 @@ static void dropout(struct operators *ops, double elements)
     memory_kernel(ops, "dropout", PHASE_BACKWARD_WEIGHT, CLASS_DROPOUT_RESIDUAL_BACKWARD, elements * (2 * cut->value + 1));
 }
 
-/* Korthikanti et al. 2022, section 4.3: the mask of the dropout is kept. Token numbers are not counted. A norm and a product
- * keep their inputs. */
+/* Korthikanti et al. 2022, section 4.3: the mask of the dropout is kept. A norm keeps its input. */
 static void embedding(struct operators *ops, struct tensor in)
 {
     const struct cut *cut = ops->cut;
     const struct transformer *shape = cut->shape;
     double own = cut->own_tokens;
 
-    (void)in;
-    lookup(ops, "embedding", cut->tokens, shape->embedding_size, false);
-    matrix(ops, PLACE_FIRST, cut->vocabulary, shape->embedding_size);
-    if (cut->tensor > 1)
-        sends(ops, SENT_SUM, 1, 0, cut->tokens * cut->hidden * cut->value);
-    if (shape->embedding_size != shape->hidden)
-        outer_product(ops, "transform", PRODUCT_TRANSFORM, own, cut->hidden, shape->embedding_size);
+    write_part(ops, PART_INPUT, in);
     if (shape->positions > 0) {
         lookup(ops, "positions", cut->queries, cut->hidden, true);
         matrix(ops, PLACE_FIRST, shape->positions, cut->hidden);
+    }
+    if (shape->relative_positions > 0) {
+        lookup_biases(ops);
+        matrix(ops, PLACE_FIRST, shape->relative_positions, cut->heads);
     }
     if (shape->token_types > 0) {
         lookup(ops, "token-types", shape->token_types, cut->hidden, true);
@@ -44,8 +41,6 @@ static void embedding(struct operators *ops, struct tensor in)
         dropout(ops, own * cut->hidden);
         keep_outer(ops, "dropout mask", own * cut->hidden, 1);
     }
-    if (shape->embedding_size != shape->hidden)
-        keep_outer(ops, "transform input", own * shape->embedding_size, cut->value);
     ops->base = own * cut->hidden * cut->value;     /* the gradient of the result */
 }
 

@@ -1,5 +1,6 @@
 /*
  *     hidden ─[─ norm]─[─ transform]─[─ product to the embedding's width]── logits ── loss
+ *     learned tokens of images ─[─ norm]── classifiers ── loss
  *
  * Each GPU of the tensor group computes the logits of a share of the vocabulary. BERT's transform is a product, GELU and
  * norm, which are not split. A module of multi-token prediction computes the same with the same weights, and has its own
@@ -12,7 +13,8 @@ static void transform(struct operators *ops)
     double own = cut->own_tokens * cut->hidden, values = own * cut->value;
 
     outer_product(ops, "transform", PRODUCT_TRANSFORM, cut->own_tokens, cut->hidden, cut->hidden);
-    vector(ops, PLACE_FIRST, cut->hidden);       /* Megatron-LM's BertLMHead: PyTorch's linear layer */
+    if (cut->shape->transform_bias)
+        vector(ops, PLACE_FIRST, cut->hidden);   /* Megatron-LM's BertLMHead: PyTorch's linear layer */
     operator_begin(ops, "gelu", 0);
     memory_kernel(ops, "gelu", PHASE_FORWARD, CLASS_GELU_FORWARD, 2 * values);
     memory_kernel(ops, "gelu", PHASE_BACKWARD_INPUT, CLASS_GELU_BACKWARD, 3 * values);
@@ -43,6 +45,23 @@ static void logits(struct operators *ops)
         keep_outer(ops, "logits input", cut->input_tokens * shape->embedding_size, cut->value);
 }
 
+/* Classifiers of learned tokens, which every GPU of the tensor group computes whole. */
+static void classifiers(struct operators *ops)
+{
+    const struct cut *cut = ops->cut;
+    struct cut own = *cut;
+
+    own.tokens = cut->batch * cut->shape->vision->classifiers, own.vocabulary = cut->shape->classes;
+    for (int i = 0; i < cut->shape->vision->classifiers; i++) {
+        outer_product(ops, "classifier", PRODUCT_LOGITS, cut->batch, own.vocabulary, cut->hidden);
+        vector(ops, PLACE_FIRST, own.vocabulary);
+    }
+    keep_outer(ops, "classifier input", own.tokens * cut->hidden, cut->value);
+    ops->cut = &own;
+    loss(ops);
+    ops->cut = cut;
+}
+
 /* Korthikanti et al. 2022, section 4.3: 2 s b h bytes for the norm's input, 2 s b h for the output layer's input, 4 s b v/t
  * for the logits in fp32. BERT's transform keeps three more inputs. */
 static void head(struct operators *ops, struct tensor in)
@@ -60,6 +79,10 @@ static void head(struct operators *ops, struct tensor in)
     if (shape->head == HEAD_NONE)
         return;
     ops->base = own * cut->value;       /* the gradient of the input */
+    if (shape->head == HEAD_CLASSIFIER) {
+        classifiers(ops);
+        return;
+    }
     if (masked)
         transform(ops);
     if (shape->embedding_size != shape->hidden) {

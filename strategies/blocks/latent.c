@@ -36,7 +36,7 @@ static bool stands(const struct cut *cut)
     return cut->mixer == MIXER_LATENT || (cut->mixer == MIXER_ATTENTION && cut->shape->q_rank > 0);
 }
 
-/* Inputs and outputs of the latent norms are kept. */
+/* Inputs of the latent norms are kept, and outputs, which the gradients of trained weights need. */
 static void latent(struct operators *ops, struct tensor in)
 {
     const struct cut *cut = ops->cut;
@@ -52,7 +52,7 @@ static void latent(struct operators *ops, struct tensor in)
         product(ops, &(struct weight_product){.id = PRODUCT_KV_UP, .in = in, .out = cut->key + cut->values, .split = SPLIT_COLUMNS,
                                               .place = PLACE_BLOCK, .target = LORA_QKV, .whole_input = true});
     keep(ops, (struct kept_value){.name = "latent", .order = KEPT_LATENT, .kind = KEPT_VALUES, .rows = cut->tokens,
-                             .as = {ranks, cut->value, 2}, .reduced_by = latent_modules, .reduced = {ranks, cut->value, 1}});
+                             .as = {ranks, cut->value, 1 + lora_trains(cut, LORA_QKV)}, .reduced_by = latent_modules, .reduced = {ranks, cut->value, 1}});
     if (norm_copies(cut))
         keep(ops, (struct kept_value){.name = "latent in fp32", .order = KEPT_LATENT, .kind = KEPT_VALUES,
                                       .modules = latent_modules, .rows = cut->tokens, .as = {ranks, 4, 1}});

@@ -15,7 +15,7 @@ static void mlp(struct operators *ops, struct tensor in)
     struct tensor between;
 
     product(ops, &(struct weight_product){
-        .id = PRODUCT_MLP_UP, .in = in, .out = up, .split = SPLIT_COLUMNS, .place = PLACE_MLP, .adapts = true,
+        .id = PRODUCT_MLP_UP, .in = in, .out = up, .split = SPLIT_COLUMNS, .place = PLACE_MLP,
         .target = LORA_MLP_UP, .matrices = apart ? 2 : 1, .bias = shape->bias, .whole_input = true,
         /* recomputation that tells products apart knows the gate's as one of its own */
         .times = apart || cut->recompute == RECOMPUTE_OPERATORS ? (int)inputs : 1});
@@ -25,7 +25,7 @@ static void mlp(struct operators *ops, struct tensor in)
     if (shape->mlp == MLP_XIELU)       /* the two factors that it learns */
         vector(ops, PLACE_MLP, 2);
     product(ops, &(struct weight_product){.id = PRODUCT_MLP_DOWN, .in = between, .out = cut->hidden, .split = SPLIT_ROWS,
-                                   .place = PLACE_MLP, .adapts = true, .target = LORA_MLP_DOWN, .bias = shape->bias,
+                                   .place = PLACE_MLP, .target = LORA_MLP_DOWN, .bias = shape->bias,
                                    .sums = true, .pieces = true});
     if (!shape->bias)
         return;

@@ -94,6 +94,33 @@ static void test_each(void **state)
     simulated_release(&simulated);
 }
 
+/* Experts' products with scales of 32 values, which no sample has, take the time of the experts' products in fp8, not of single
+ * products, on each chip that has them. */
+static void test_scales(void **state)
+{
+    static const char *const gpus[] = {"b200-180gb", "gb200", "b300-288gb", "gb300"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(gpus); i++) {
+        struct simulated simulated;
+
+        simulated_load(&simulated, "model: {preset: gpt2-124m}\ncluster: {platform: ideal, gpu: %s}\nbatch: {global: 8}\n", gpus[i]);
+        for (double n = 512; n <= 8192; n *= 4) {
+            struct kernel kernel = {.kind = KERNEL_GROUPED, .dtype = DTYPE_MXFP8, .layout = LAYOUT_NT, .batch = 16, .m = 8192, .n = n,
+                                    .k = 2048, .launches = 1, .flop = 2 * 8192 * n * 2048};
+            struct cost scaled = costs_kernel(&simulated.scenario.kernels[0], &kernel), plain, single;
+
+            kernel.dtype = DTYPE_FP8;
+            plain = costs_kernel(&simulated.scenario.kernels[0], &kernel);
+            kernel.kind = KERNEL_MATMUL, kernel.m /= 16;
+            single = costs_kernel(&simulated.scenario.kernels[0], &kernel);
+            assert_int_equal(scaled.basis, BASIS_LAYOUT);
+            assert_true(scaled.seconds == plain.seconds && scaled.seconds != single.seconds);
+        }
+        simulated_release(&simulated);
+    }
+}
+
 /* The error that is stated of an iteration is the profile's on its kernels, of the time that they take. Nothing is
  * stated where times are given, of a data sheet, and where a profile held no samples out. */
 static void test_stated_error(void **state)
@@ -204,7 +231,7 @@ static void test_ledger(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sums), cmocka_unit_test(test_each), cmocka_unit_test(test_stated_error),
+        cmocka_unit_test(test_sums), cmocka_unit_test(test_each), cmocka_unit_test(test_scales), cmocka_unit_test(test_stated_error),
         cmocka_unit_test(test_ledger),
     };
 

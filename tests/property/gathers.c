@@ -112,10 +112,42 @@ static void test_fp8(void **state)
         }
 }
 
+/* Units by size inside recomputed blocks: each block's weights are gathered a third time in each micro-batch, whichever blocks are
+ * recomputed, and the time grows by that at most. */
+static void test_small_units(void **state)
+{
+    (void)state;
+    for (int data = 2; data <= 8; data *= 2)
+        for (int blocks = 0; blocks <= LAYERS; blocks += 4)
+            for (int frozen = 0; frozen < 2; frozen++) {
+                double sent[2], seconds[2], weights = 0, rest = 1.0 * (data - 1) / data;
+
+                for (int small = 0; small < 2; small++) {
+                    struct simulated simulated;
+
+                    run_text(&simulated, "model: {transformer: {layers: %d, hidden: %d, heads: 8, sequence: 1024, vocabulary: 512}}\n"
+                             "cluster: {nodes: %d, gpus_per_node: 1, gpu: h100-80gb, inside: {bandwidth: 100 GB/s, latency: 0 us},\n"
+                             "          network: {bandwidth: 10 GB/s, latency: 0 us, topology: nonblocking}}\n"
+                             "batch: {micro: 1, micro_batches: 3}\nmemory: {precision: mixed-bf16, enforce: false, recompute: %s%s}\n"
+                             "strategy: {data: %d, zero: 3}\nsoftware: {like: none, small_units: %s}\nsimulation: {engine: fast}\n",
+                             LAYERS, HIDDEN, data, blocks ? blocks == 4 ? "{mode: full, blocks: 4}" : "full" : "{mode: full, blocks: 0}",
+                             frozen ? ", lora: {rank: 4}" : "", data, small ? "true" : "false");
+                    sent[small] = simulated.run.metrics.communication_bytes_per_gpu;
+                    seconds[small] = simulated.run.metrics.iteration_time;
+                    weights = simulated.workload.stages[0].slices[1].parameters + simulated.workload.stages[0].slices[1].frozen;
+                    simulated_release(&simulated);
+                }
+                if (!(fabs(sent[1] - sent[0] - 3 * blocks * rest * 2 * weights) <= 1e-9 * sent[0]))
+                    fail_msg("%d replicas, %d blocks: %.12g B more, expected %.12g", data, blocks, sent[1] - sent[0], 3 * blocks * rest * 2 * weights);
+                assert_true(seconds[1] >= seconds[0] * (1 - 1e-9) && (blocks == 0) == (seconds[1] - seconds[0] < 1e-9 * seconds[0]));
+                assert_true(seconds[1] - seconds[0] <= 1.5 * 3 * blocks * rest * 2 * weights / 10e9);
+            }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exposed), cmocka_unit_test(test_bounds), cmocka_unit_test(test_fp8),
+        cmocka_unit_test(test_small_units), cmocka_unit_test(test_exposed), cmocka_unit_test(test_bounds), cmocka_unit_test(test_fp8),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

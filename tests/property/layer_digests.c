@@ -114,7 +114,7 @@ static struct lora *random_lora(void)
     struct lora *lora = ARENA_ARRAY(&arena, struct lora, 1);
     int *targets = ARENA_ARRAY(&arena, int, LORA_TARGET_COUNT);
 
-    *lora = (struct lora){.rank = 8 << draw("rank", 3), .weights = draw("nf4", 2)};
+    *lora = (struct lora){.rank = 8 << draw("rank", 3), .weights = draw("nf4", 3)};
     for (int target = 0; target < LORA_TARGET_COUNT; target++)
         if (chance("targets", 2))
             targets[lora->targets.count++] = target;
@@ -274,10 +274,8 @@ static void leave_out(const struct transformer *shape, struct shard *shard)
 {
     bool unlike = shape->experts || shape->kv_rank;
 
-    if (unlike) {
-        shard->lora = NULL;
+    if (unlike)
         shard->formula = ACTIVATIONS_KORTHIKANTI;
-    }
     if (shard->lora && shard->fp8)
         ((struct lora *)(uintptr_t)shard->lora)->weights = LORA_WEIGHTS_FULL;
     if (shard->recompute == RECOMPUTE_OPERATORS &&

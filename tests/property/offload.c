@@ -205,12 +205,48 @@ static void test_all_flows(void **state)
     }
 }
 
+/* GPUs that divide the tokens of a sample each send their own share of what is kept: an endless link to the host costs nothing,
+ * the peak stays under the limit, and a slow link takes at least as long as the bytes. */
+static void test_context(void **state)
+{
+    static const char *const attentions[] = {"ring", "all-gather", "all-to-all"};
+
+    (void)state;
+    for (int context = 2; context <= 4; context *= 2)
+        for (size_t i = 0; i < 2 * COUNT(attentions); i++) {
+            double seconds[3];
+
+            for (int k = 0; k < 3; k++) {        /* all is kept; an endless link; a slow one */
+                struct simulated simulated;
+                const double bandwidth = k == 1 ? 1e18 : 1e8;
+
+                run_text(&simulated,
+                         "model: {transformer: {layers: 12, hidden: 512, heads: 8, sequence: %d, vocabulary: 512, dropout: 0, "
+                         "flash_attention: true}}\n"
+                         "cluster: {nodes: 1, gpus_per_node: %d, gpu: h100-80gb, inside: {bandwidth: 100 GB/s, latency: 1 us}, "
+                         "host: {bandwidth: %g B/s, latency: 0 s, update: 1 G}}\n"
+                         "batch: {global: 2, micro: 1}\nstrategy: {data: 1, context: %d, context_attention: %s}\n"
+                         "memory: {precision: mixed-bf16, offload: %s, recompute: %s, fragmentation: 0, context: 0 B%s}\n"
+                         "simulation: {engine: ideal}\n", 4096 * context, context, bandwidth, context, attentions[i / 2],
+                         k ? "activations" : "none", i % 2 ? "full" : "none", k ? i % 2 ? ", limit: 1100 MB" : ", limit: 1400 MB" : "");
+                seconds[k] = simulated.run.metrics.iteration_time;
+                if (k)
+                    assert_true(simulated.run.metrics.offload_bytes_per_gpu > 0);
+                if (k == 1)
+                    expect_near("iteration", seconds[1], seconds[0], simulated.text);
+                else if (k == 2)
+                    assert_true(seconds[2] >= simulated.run.metrics.offload_bytes_per_gpu / 2 / bandwidth && seconds[2] > seconds[0]);
+                simulated_release(&simulated);
+            }
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_weights),     cmocka_unit_test(test_shares), cmocka_unit_test(test_optimizer),
         cmocka_unit_test(test_checkpoints), cmocka_unit_test(test_bounds), cmocka_unit_test(test_hidden),
-        cmocka_unit_test(test_all_flows),
+        cmocka_unit_test(test_all_flows), cmocka_unit_test(test_context),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -35,7 +35,7 @@ static void test_alias(void **state)
     struct arena arena = {0};
 
     (void)state;
-    loaded("trl", "strategy: {zero: 3}\nmemory: {precision: mixed-bf16, recompute: full}\n", &scenario);
+    loaded("axolotl", "strategy: {zero: 3}\nmemory: {precision: mixed-bf16, recompute: full}\n", &scenario);
     loaded("transformers", "strategy: {zero: 3}\nmemory: {precision: mixed-bf16, recompute: full}\n", &same);
     assert_string_equal(scenario.software.like, "transformers");
     assert_string_equal(scenario.software.names.name, "transformers");
@@ -70,7 +70,7 @@ static void refused(const char *file, const char *says)
 static void test_refused(void **state)
 {
     (void)state;
-    refused("alias: trl\n", "'trl' is an alias itself; expected the name of a file with 'values', such as 'transformers'");
+    refused("alias: axolotl\n", "'axolotl' is an alias itself; expected the name of a file with 'values', such as 'transformers'");
     refused("alias: transformers\ntitle: t\n", "expected no other key here");
     refused("alias: ./a.yaml\n", "'./a.yaml' is a path; expected a name");
     refused("alias: transformer\n", "did you mean 'transformers'?");
@@ -150,7 +150,7 @@ static void test_divided_states(void **state)
 }
 
 /* `attention` says whether attention is fused where `flash_attention` is not said beside it, whatever the software does;
- * sdpa is what PyTorch takes on the GPU. */
+ * sdpa is what PyTorch takes on the GPU; where nothing is said, the release takes what the GPU can run. */
 static void test_attention(void **state)
 {
     static const struct { const char *keys; int flash; } cases[] = {      /* flash -1: as the software */
@@ -158,10 +158,15 @@ static void test_attention(void **state)
         {", attention: flash-1", 1}, {", attention: sdpa", 1}, {", flash_attention: false", 0}, {", flash_attention: true", 1},
         {", attention: eager, flash_attention: false", 0}, {", attention: flash-2, flash_attention: false", 0},
     };
-    static const struct { const char *gpu; enum attention_generation called; } gpus[] = {
-        {"a100-80gb", ATTENTION_FLASH_2}, {"h100-80gb", ATTENTION_FLASH_2}, {"rtx-4090", ATTENTION_FLASH_2},
-        {"mi300x", ATTENTION_FLASH_2}, {"v100-16gb", ATTENTION_EFFICIENT}, {"t4", ATTENTION_EFFICIENT},
-        {"p40", ATTENTION_EFFICIENT},
+    static const struct { const char *gpu, *software; enum attention_generation called; } gpus[] = {
+        {"a100-80gb", "pytorch-ddp, attention: sdpa", ATTENTION_FLASH_2}, {"h100-80gb", "transformers, attention: sdpa", ATTENTION_FLASH_2},
+        {"rtx-4090", "pytorch-ddp, attention: sdpa", ATTENTION_FLASH_2}, {"mi300x", "torchtitan", ATTENTION_FLASH_2},
+        {"v100-16gb", "megatron-core, attention: sdpa", ATTENTION_EFFICIENT}, {"t4", "pytorch-ddp", ATTENTION_EFFICIENT},
+        {"p40", "deepspeed", ATTENTION_EFFICIENT}, {"v100-16gb", "nanogpt", ATTENTION_EFFICIENT}, {"h100-80gb", "torchtune", ATTENTION_FLASH_2},
+        {"v100-32gb", "pytorch-2.0", ATTENTION_EFFICIENT}, {"t4", "pytorch-2.0", ATTENTION_FLASH_1}, {"a100-40gb", "pytorch-2.0", ATTENTION_FLASH_1},
+        {"h100-80gb", "transformers", ATTENTION_CUDNN}, {"gb200", "trl", ATTENTION_CUDNN}, {"b300-288gb", "trl", ATTENTION_FLASH_2},
+        {"h200-141gb", "transformers-deepspeed", ATTENTION_CUDNN}, {"rtx-5090", "transformers", ATTENTION_FLASH_2},
+        {"a100-80gb", "trl-deepspeed", ATTENTION_FLASH_2}, {"h100-80gb", "unsloth", ATTENTION_FLASH_2}, {"h100-80gb", "nanochat", ATTENTION_FLASH_3},
     };
     static const struct { const char *name; bool flash; } files[] = {{"pytorch-ddp", true}, {"pytorch-1.13", false}};
     struct scenario scenario;
@@ -178,10 +183,11 @@ static void test_attention(void **state)
             scenario_release(&scenario);
         }
     for (size_t i = 0; i < COUNT(gpus); i++) {
-        snprintf(text, sizeof text, MODEL "cluster: {nodes: 1, gpus_per_node: 1, gpu: %s}\nsoftware: {like: pytorch-ddp, "
-                 "attention: sdpa}\n", gpus[i].gpu);
+        snprintf(text, sizeof text, MODEL "cluster: {nodes: 1, gpus_per_node: 1, gpu: %s}\nsoftware: {like: %s}\n"
+                 "memory: {precision: mixed-fp16, enforce: false}\n", gpus[i].gpu, gpus[i].software);
         assert_int_equal(load_text(text, &scenario, &err), 0);
-        assert_int_equal(scenario.kernels[0].model.attention, gpus[i].called);
+        if (scenario.kernels[0].model.attention != gpus[i].called)
+            fail_msg("%s on %s calls %s", gpus[i].software, gpus[i].gpu, attention_generation_names[scenario.kernels[0].model.attention]);
         scenario_release(&scenario);
     }
     assert_int_equal(load("{like: pytorch-ddp, attention: eager, flash_attention: true}", "", &scenario, &err), -1);

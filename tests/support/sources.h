@@ -16,7 +16,7 @@ static const char *const rooms[] = {
     "iteration/stage", "iteration/recompute", "iteration/alike", "iteration/workload", "iteration/exchange",
     "iteration/lower", "iteration/auto", "iteration/steady", "iteration/run",
     "output/explain", "output/tables", "output/report", "output/trace",
-    "many/store", "many/sweep", "many/results", "many/plan", "many/planners", "many/train", "many/calibrate",
+    "many/store", "many/train", "many/sweep", "many/results", "many/plan", "many/planners", "many/calibrate",
     "many/validate",
     "others/import", "others/launch", "others/megatron", "others/jobs", "others/emit",
     "faces/page", "faces/serve", "faces/app", "faces/modules", "faces/cli",

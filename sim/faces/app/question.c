@@ -6,7 +6,7 @@
 #include "base/cache.h"
 #include "config/conf.h"
 #include "config/field.h"
-#include "files/data.h"
+#include "config/named.h"
 #include "scenario/scenario.h"
 #include "serve/request.h"
 

@@ -7,13 +7,22 @@
 #include "report/caveats.h"
 #include "scenario/scenario.h"
 
+/* `parts`: where the idle GPUs are; NULL: not known, or nodes are equal. */
+static void print_idle(const struct scenario *scenario, const char *parts, FILE *out)
+{
+    int all = scenario_paid_gpus(scenario), idle = all - scenario_gpus(scenario);
+
+    if (idle)
+        fprintf(out, "; %d of the %d GPUs %s idle%s%s%s", idle, all, idle == 1 ? "is" : "are", parts ? " (" : "",
+                parts ? parts : "", parts ? ")" : "");
+}
+
 /* "2 nodes of 8 NVIDIA A100-SXM4-80GB (old)", of each part, what each changes and what the job leaves idle. */
 static void print_parts(const struct scenario *scenario, FILE *out)
 {
     const struct cluster *cluster = &scenario->cluster;
     struct arena arena = {0};
     const char *differs = cluster_changes_text(&arena, cluster);
-    const char *idle = idle_text(&arena, scenario);
 
     for (int i = 0; i < cluster_given_parts(cluster); i++) {
         struct given_part part = cluster_given_part(cluster, i);
@@ -34,9 +43,7 @@ static void print_parts(const struct scenario *scenario, FILE *out)
             fprintf(out, ", %.4g times slower", part.slower);
         fputc(')', out);
     }
-    if (idle)
-        fprintf(out, "; %d of their %d GPUs are idle (%s)", cluster_gpus(cluster) - scenario_gpus(scenario),
-                cluster_gpus(cluster), idle);
+    print_idle(scenario, idle_text(&arena, scenario), out);
     if (cluster->ideal)
         fputs("; a network that takes no time", out);
     if (*differs) {
@@ -75,6 +82,7 @@ void cluster_line_print(const struct scenario *scenario, FILE *out)
         fprintf(out, " with %s", changes);
     if (!cluster->ideal && taken < cluster_node_gpus(cluster, 0) && scenario_gpus(scenario) > taken)
         fprintf(out, ", %d of each used", taken);
+    print_idle(scenario, NULL, out);
     if (cluster->title) {
         fputs("; ", out);
         text_write(TEXT_LINE, cluster->title, out);

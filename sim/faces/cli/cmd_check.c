@@ -174,7 +174,7 @@ static void print_values_json(const struct asked_values *values)
 
 static int load_tree(struct arena *arena, const struct arguments *arguments, struct node **root, struct error *err)
 {
-    int rc = conf_load(arena, arguments->positional[0], root, err);
+    int rc = scenario_tree(arena, arguments->positional[0], root, err);
 
     for (size_t i = 0; i < arguments->nsets && !rc; i++)
         rc = scenario_set(arena, *root, arguments->sets[i], err);

@@ -52,6 +52,7 @@ static void help_overview(void)
     for (size_t i = 0; command_at(i); i++)
         printf("  %-12s %s\n", command_at(i)->name, command_at(i)->brief);
     puts("\n  dtsim help COMMAND, SCHEDULE, COLLECTIVE, OPERATION, or the name of a platform, GPU or model\n"
+         "  dtsim help bubble           a word of the output: mfu, cost, anchor, rank, ...\n"
          "  dtsim help scenario         every key of a scenario; dtsim help zero: one key\n"
          "  dtsim help software         what a framework decides, and so a scenario need not say\n"
          "  dtsim help gpu              what other files hold; also communication, software-file, profile, table,\n"
@@ -89,6 +90,8 @@ static void add_all(struct arena *arena, struct topics *topics, struct error *er
     for (size_t i = 0; i < COUNT(table_topics); i++)
         *GROW(topics) = table_topics[i].name;
     *GROW(topics) = "result";
+    for (const char **word = help_words(arena, err); word && *word; word++)
+        *GROW(topics) = *word;
     for (size_t i = 0; schedule_at(i); i++)
         *GROW(topics) = schedule_at(i)->name;
     for (size_t i = 0; collective_at(i); i++)
@@ -271,9 +274,17 @@ static bool help_keys(const char *topic)
     return true;
 }
 
+/* A word may be a key too. */
+static bool help_words_and_keys(const char *topic, struct error *err)
+{
+    bool word = help_word(topic, stdout, err);
+
+    return (!err->count && help_keys(topic)) || word;
+}
+
 static int help_topic(const struct command *command, const char *topic)
 {
-    static bool (*const helps[])(const char *) = {help_commands, help_names, help_tables, help_keys};
+    static bool (*const helps[])(const char *) = {help_commands, help_names, help_tables};
     struct arena arena = {0};
     struct error err = {0};
     const char **topics;
@@ -283,6 +294,8 @@ static int help_topic(const struct command *command, const char *topic)
     for (size_t i = 0; i < COUNT(helps); i++)
         if (helps[i](topic))
             return EXIT_OK;
+    if (help_words_and_keys(topic, &err))
+        return EXIT_OK;
     if (list_named(topic, &err) || help_files(topic, &err))
         return report(&err);
     topics = err.count ? NULL : help_topics(&arena, &err);
@@ -294,7 +307,7 @@ static int help_topic(const struct command *command, const char *topic)
     else
         code = usage_error(command, "unknown topic '%s'; expected a command, a kind of file (scenario, gpu, "
                            "communication, software-file, profile, table, paper, sweep-file, training, failures-file), a key of the scenario "
-                           "such as cluster.network, a schedule, a collective or its operation, or the name of a platform, "
+                           "such as cluster.network, a schedule, a collective or its operation, a word such as bubble, or the name of a platform, "
                            "a GPU or a model", topic);
     arena_release(&arena);
     return code;

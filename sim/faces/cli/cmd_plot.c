@@ -17,8 +17,10 @@ static const char *const options[] = {
     [OPT_TITLE] = "--title=", [OPT_LABELS] = "--labels=", [OPT_SIZE] = "--size=", [OPT_STYLE] = "--style=",
 };
 /* A slide of 16:9, whose letters are half as large again. */
-enum { SLIDE_WIDTH = 1280, SLIDE_HEIGHT = 720 };
-static const double SLIDE_ZOOM = 1.5;
+/* Letters of 10 points times the zoom; pixels, 96 to an inch, where --size does not say them; 0: as the chart chooses. */
+static const struct { const char *name; double zoom; int width, height; } plot_styles[] = {
+    {"paper", 1, 0, 0}, {"column", 0.65, 317, 0}, {"slide", 1.5, 1280, 720},
+};
 /* The charts that some options are for. */
 static const struct { int first, last; const char *kinds, *are; } special[] = {
     {OPT_RANKS, OPT_REPLICA, " gantt ", "the gantt chart"},
@@ -66,7 +68,7 @@ static int parse_view(const struct command *command, const char *const *values, 
 /* "1280x720": two whole numbers of pixels. */
 static int parse_size(const struct command *command, const char *text, struct plot_look *look)
 {
-    enum { LEAST = 600, MOST = 10000 };
+    const int LEAST = look->zoom < 1 ? 300 : 600, MOST = 10000;
     char rest;
 
     if (sscanf(text, "%5dx%5d%c", &look->width, &look->height, &rest) != 2 || look->width < LEAST ||
@@ -81,16 +83,17 @@ static int parse_look(const struct command *command, const char *const *values, 
                       struct plot_look *look)
 {
     const char *style = values[OPT_STYLE] ? values[OPT_STYLE] : "paper";
-    bool slide = strcmp(style, "slide") == 0;
+    size_t i = 0;
     int code = ARGS_DONE;
 
-    if (!slide && strcmp(style, "paper"))
-        return usage_error(command, "--style: expected paper or slide, found '%s'", style);
-    *look = (struct plot_look){.title = values[OPT_TITLE], .zoom = slide ? SLIDE_ZOOM : 1};
+    while (i < COUNT(plot_styles) && strcmp(style, plot_styles[i].name))
+        i++;
+    if (i == COUNT(plot_styles))
+        return usage_error(command, "--style: expected paper, column or slide, found '%s'", style);
+    *look = (struct plot_look){.title = values[OPT_TITLE], .zoom = plot_styles[i].zoom, .width = plot_styles[i].width,
+                               .height = plot_styles[i].height};
     if (values[OPT_SIZE])
         code = parse_size(command, values[OPT_SIZE], look);
-    else if (slide)
-        look->width = SLIDE_WIDTH, look->height = SLIDE_HEIGHT;
     look->width = (int)(look->width / look->zoom);
     look->height = (int)(look->height / look->zoom);
     if (values[OPT_LABELS]) {
@@ -307,7 +310,7 @@ const struct command cmd_plot = {
     .name = "plot",
     .usage = "CHART DIR... [--format png|svg|pdf] [-o FILE|FOLDER] [--ranks LIST | --replica R] [--from T] [--to T]\n"
              "       [--x KEY] [--y KEY] [--by KEY] [--where EXPRESSION] [--title TEXT] [--labels A,B,..]\n"
-             "       [--size WxH] [--style paper|slide]",
+             "       [--size WxH] [--style paper|column|slide]",
     .brief = "Draws a chart of result files through gnuplot; its script and data stay next to it.",
     .examples = "  dtsim run scenario.yaml -o out && dtsim plot gantt out\n"
                 "  dtsim plot gantt out --ranks 0,4-7 --from '10 ms' --to '20 ms'\n"
@@ -342,7 +345,8 @@ const struct command cmd_plot = {
                "                      order\n"
                "  --size WxH          the picture's pixels, 96 to an inch (png files have twice as many each way);\n"
                "                      a chart that cannot be read so low is higher\n"
-               "  --style STYLE       paper (when left out), or slide: larger letters, 1280x720\n"
+               "  --style STYLE       paper (when left out); column: 3.3 inches wide, letters of 6.5 points; slide: larger\n"
+               "                      letters, 1280x720\n"
                "breakdown, bubble and scaling take folders of runs, or of sweeps: then every row that ran, and of\n"
                "scaling the best of each number of GPUs\n"
                "charts (utilization, memory and links are of one run):\n"

@@ -14,6 +14,11 @@ bool list_named(const char *name, struct error *err);
  * lists, and the names of data files. Each once, sorted, NULL-terminated, in the arena. NULL: an error. */
 const char **help_topics(struct arena *arena, struct error *err);
 
+/* Prints what platforms/names/words.yaml says of a word of the output; false: nothing, or after an error. */
+bool help_word(const char *topic, FILE *out, struct error *err);
+/* All its words, NULL-terminated, in the arena. NULL: an error. */
+const char **help_words(struct arena *arena, struct error *err);
+
 /* The manual page, dtsim(1), as man reads it (groff's man macros). */
 void man_page_print(FILE *out);
 

@@ -54,15 +54,19 @@ void key_list_objectives(const struct results *results, struct key_list *list)
 
 void key_list_throughput(const struct results *results, struct key_list *list)
 {
-    static const char *const rates[] = {"tokens_per_s", "samples_per_s"};
+    static const struct { const char *name; bool largest; } fast[] = {
+        {"days", false}, {"tokens_per_s", true}, {"samples_per_s", true},
+    };
 
     list->count = 0;
-    for (size_t i = 0; i < COUNT(rates); i++) {
-        int key = results_find(results, rates[i]);
+    for (size_t i = 0; i < COUNT(fast); i++) {
+        int key = results_find(results, fast[i].name);
 
         if (key < 0 || !results->keys.items[key].number)
             continue;
         list->keys[list->count] = key;
-        list->largest[list->count++] = true;
+        list->largest[list->count++] = fast[i].largest;
+        if (!fast[i].largest)
+            return;
     }
 }

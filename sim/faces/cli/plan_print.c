@@ -90,7 +90,8 @@ static void add_column(const struct results *results, const char *name, int *col
 static size_t columns_of(const struct space *space, const struct results *results, int *columns)
 {
     static const char *const metrics[] = {
-        "iteration_time_s", "tokens_per_s", "mfu", "peak_memory_bytes", "fits_probability", "gpus", "verified_iteration_time_s",
+        "iteration_time_s", "tokens_per_s", "mfu", "peak_memory_bytes", "fits_probability", "gpus", "days", "training_cost",
+        "verified_iteration_time_s",
     };
     size_t count = 0;
     int key = results_find(results, "rank");

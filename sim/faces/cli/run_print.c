@@ -248,7 +248,7 @@ static void print_expected_error(const struct run *run, FILE *out)
     const struct scenario *scenario = run->workload->scenario;
     const char *unlike = certainty_unlike(&arena, scenario, m);
     const char *sheets = certainty_sheets(&arena, scenario, m), *links = certainty_links(&arena, scenario);
-    const char *mixers = certainty_mixers(&arena, m);
+    const char *model = certainty_model(&arena, scenario, m);
     char within[32], most[32];
 
     if (unlike) {
@@ -269,8 +269,8 @@ static void print_expected_error(const struct run *run, FILE *out)
         text_write(TEXT_LINE, links, out);
         fputs("; exposed communication makes the error larger\n", out);
     }
-    if (!unlike && mixers)
-        fprintf(out, "  %-24s %s; it makes the error larger\n", "", mixers);
+    if (!unlike && model)
+        fprintf(out, "  %-24s %s; it makes the error larger\n", "", model);
     if (!unlike && m->expected_alike == 0) {
         fprintf(out, "  %-24s no published run is alike; ", "");
         text_write(TEXT_LINE, certainty_nearest(&arena, scenario, m), out);

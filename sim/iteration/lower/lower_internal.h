@@ -21,7 +21,7 @@ struct coming { struct event gathered; struct contention overlapped; };
 /* A work that was lowered as one operation. An equal work with the same values here repeats it (program_repeat). */
 struct usual_work {
     uint32_t id;
-    int gathers;                     /* boundary_gathers */
+    double gathers;                  /* boundary_gathers */
     int marks;                       /* of its entry: ENTRY_RECOMPUTED, ENTRY_SPLIT */
     bool known;                      /* false: no work was lowered so */
 };
@@ -172,9 +172,9 @@ void make_send_lanes(struct lowering *lowering, int prank);
 void lower_send(struct lowering *lowering, const struct place *from, bool next, uint32_t after);
 /* The number of all-gathers before an entry's kernels: one of a boundary that came in shares from another rank, and
  * before a backward one of the stage's output, if the stage kept a share of it. */
-int boundary_gathers(const struct lowering *lowering, const struct place *here);
+double boundary_gathers(const struct lowering *lowering, const struct place *here);
 /* An operation that begins with that number of gathers. */
-struct new_op op_with_gathers(const struct place *here, int gathers);
+struct new_op op_with_gathers(const struct place *here, double gathers);
 /* Copies a boundary that arrived from another rank to the entry's GPU, before the entry, or before its recomputation if
  * this waits for the boundary too. The entry waits for the copy. */
 void lower_arrival(struct lowering *lowering, const struct place *here);

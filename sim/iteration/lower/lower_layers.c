@@ -69,13 +69,13 @@ static struct event gather(struct walk *walk, const struct slice *layer, struct 
 }
 
 /* While a layer is computed the next layer's weights are gathered, as soon as the layer before it has been computed.
- * The first layer's gather waits for all earlier operations. */
-static void gather_weights(struct walk *walk, const struct slice *layer, const struct slice *next)
+ * The first layer's gather waits for all earlier operations. `again`: also if the layer's were there for the operation before. */
+static void gather_weights(struct walk *walk, const struct slice *layer, const struct slice *next, bool again)
 {
     struct contention *contention = &walk->lowering->ranks[walk->here->prank].overlapped;
     struct event none = {0}, before = event_of(walk->lowering->ranks[walk->here->prank].latest);
 
-    if (walk->current != layer) {
+    if (again || walk->current != layer) {
         if (!walk->current) {
             walk->next = gather(walk, layer, before);
             *contention = (struct contention){0}; /* its kernels wait for the gather */
@@ -98,7 +98,7 @@ static void weights_for(struct walk *walk, const struct slice *layer, const stru
     struct rank_host *host = walk->host;
 
     if (walk->gathers) {
-        gather_weights(walk, layer, next);
+        gather_weights(walk, layer, next, false);
         return;
     }
     if (!scenario_offloads(walk->lowering->scenario, OFFLOAD_WEIGHTS) || layer->parameters + layer->frozen == 0)
@@ -310,18 +310,20 @@ static void add_piece(struct walk *walk, enum work_kind kind, struct work_cost c
     walk->op = (struct new_op){.continues = true};
 }
 
+static void compute_again(struct walk *walk, const struct slice *layer)
+{
+    if (!walk->op.continues)         /* the span begins as a backward */
+        add_piece(walk, walk->here->work.kind, (struct work_cost){0});
+    add_piece(walk, RECOMPUTE, slice_cost(walk->here, layer, RECOMPUTE));
+}
+
 /* Computes one layer; `recomputes`: after its recomputation (fused). Its last operation frees `frees` bytes. */
 static void compute_gathered_layer(struct walk *walk, const struct slice *layer, bool recomputes, double frees)
 {
-    enum work_kind kind = walk->here->work.kind;
-
-    if (recomputes) {
-        if (!walk->op.continues)     /* the span begins as a backward */
-            add_piece(walk, kind, (struct work_cost){0});
-        add_piece(walk, RECOMPUTE, slice_cost(walk->here, layer, RECOMPUTE));
-    }
+    if (recomputes)
+        compute_again(walk, layer);
     walk->op.frees = frees;
-    add_piece(walk, kind, slice_cost(walk->here, layer, kind));
+    add_piece(walk, walk->here->work.kind, slice_cost(walk->here, layer, walk->here->work.kind));
 }
 
 /* ZeRO 3 without a plan: one layer after another. */
@@ -333,6 +335,8 @@ static void compute_gathered(struct walk *walk)
     bool recomputes = fuses && (kind == BACKWARD || kind == BACKWARD_INPUT);
     double frees = walk->op.frees;
     size_t begin = next_layer(stage, kind, 0);
+    const struct slice *next;
+    bool apart;
 
     if (kind == RECOMPUTE && (fuses || begin == stage->nslices)) {       /* there is nothing to compute here */
         add_piece(walk, kind, (struct work_cost){0});
@@ -347,9 +351,16 @@ static void compute_gathered(struct walk *walk)
         const struct slice *layer = layer_of(stage, kind, k);
 
         after = next_layer(stage, kind, k + 1);
+        next = after < stage->nslices ? layer_of(stage, kind, after) : NULL;
+        apart = recomputes && layer->recompute && walk->gathers && walk->lowering->scenario->parallelism.small_units;
         if (needs_weights && walk->gathers)
-            gather_weights(walk, layer, after < stage->nslices ? layer_of(stage, kind, after) : NULL);
-        compute_gathered_layer(walk, layer, recomputes, after == stage->nslices ? frees : 0);
+            gather_weights(walk, layer, apart ? layer : next, false);
+        if (apart) {
+            compute_again(walk, layer);
+            leave_layer(walk);
+            gather_weights(walk, layer, next, true);
+        }
+        compute_gathered_layer(walk, layer, recomputes && !apart, after == stage->nslices ? frees : 0);
         if (needs_weights)
             leave_layer(walk);
         if (kind == BACKWARD || kind == BACKWARD_WEIGHT)

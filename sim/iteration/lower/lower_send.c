@@ -116,7 +116,19 @@ static int sender_of(const struct lowering *lowering, const struct place *here, 
     return plan_rank(lowering->plan, here->direction, stage, here->work.mb, NULL);
 }
 
-int boundary_gathers(const struct lowering *lowering, const struct place *here)
+/* A gather is of the first layer's hidden states. The boundary of an encoder-decoder is of one side, or of both. */
+static double gathers_of_boundary(const struct lowering *lowering, const struct place *here, enum arrival arrival)
+{
+    const struct transformer *shape = lowering->scenario->model.transformer;
+    const struct stage *stages = lowering->ranks[here->prank].class->stages;
+
+    if (!shape || !shape->encoder)
+        return 1;
+    return stages[here->stage - (arrival == ACTIVATIONS)].boundary * scenario_tensor(lowering->scenario, here->rank) /
+           stages->exchanges->items[EXCHANGE_GATHER].bytes;
+}
+
+double boundary_gathers(const struct lowering *lowering, const struct place *here)
 {
     const struct parallelism *spec = &lowering->scenario->parallelism;
     enum work_kind kind = here->work.kind;
@@ -131,10 +143,10 @@ int boundary_gathers(const struct lowering *lowering, const struct place *here)
     rank = sender_of(lowering, here, arrival);
     if (rank == here->rank || (!spec->scatter_gather && !ranks_differ(&lowering->exchanges, rank, here->rank)))
         return 0;
-    return spec->partitioned_outputs && kind != FORWARD ? 2 : 1;
+    return (spec->partitioned_outputs && kind != FORWARD ? 2 : 1) * gathers_of_boundary(lowering, here, arrival);
 }
 
-struct new_op op_with_gathers(const struct place *here, int gathers)
+struct new_op op_with_gathers(const struct place *here, double gathers)
 {
     const struct exchange_cost *gather = &here->chunk_state->exchanges[EXCHANGE_GATHER];
 

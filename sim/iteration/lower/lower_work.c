@@ -4,6 +4,7 @@
  * Adds their operations, the results that later works wait for, and the transfers to neighbouring stages. */
 #include "lower/lower_internal.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/base.h"
@@ -90,7 +91,29 @@ static double memory_of(int what, double kept, double working)
     return (what & MEMORY_KEPT ? kept : 0) + (what & MEMORY_WORKING ? working : 0);
 }
 
-static void set_memory(const struct place *here, struct new_op *op)
+static double largest_block(const struct stage *stage)
+{
+    double most = 0;
+
+    for (size_t i = 0; i < stage->nslices; i++)
+        most = fmax(most, stage->slices[i].block ? stage->slices[i].activation : 0);
+    return most;
+}
+
+/* Of a forward and a backward that go together: after each block of the one a block of the other, from the other end of the
+ * model (Megatron Core, models/common/model_chunk_schedule_plan.py: TransformerModelChunkSchedulePlan.run). What the backward
+ * frees is there for the forward, but for a block. */
+static void share_memory(const struct lowering *lowering, const struct place *here, struct new_op *op)
+{
+    const struct place *places = lowering->places.items, *other = here == places ? places + 1 : places;
+    double *bytes = here->work.kind == FORWARD ? &op->takes : &op->frees;
+
+    if (lowering->places.count != 2 || !parallelism_pairs(&lowering->scenario->parallelism) || here->work.kind == other->work.kind)
+        return;
+    *bytes = fmax(0, *bytes - other->held->activation) + fmax(largest_block(here->held), largest_block(other->held));
+}
+
+static void set_memory(const struct lowering *lowering, const struct place *here, struct new_op *op)
 {
     const struct work_rule *rule = &work_rules[here->work.kind];
     const struct stage *held = here->held;
@@ -102,6 +125,7 @@ static void set_memory(const struct place *here, struct new_op *op)
     op->workspace = rule->backward ? workspace->backward : workspace->forward;
     op->takes = memory_of(rule->takes, kept, working);
     op->frees = memory_of(rule->frees, kept, working);
+    share_memory(lowering, here, op);
 }
 
 /* Lowers a work: as a repetition of an equal one, layer by layer, in pieces, or as one operation. Returns the last
@@ -124,7 +148,7 @@ static uint32_t lower_work(struct lowering *lowering, const struct place *here)
     if (now.known && before->known && before->marks == now.marks && before->gathers == now.gathers)
         return repeat_work(lowering, here, before->id);
     op = op_with_gathers(here, now.gathers);
-    set_memory(here, &op);
+    set_memory(lowering, here, &op);
     if (kind == FORWARD && here->chunk_state->coming) {
         if (!here->held->plan && !lowering->rows.opportunistic)
             return first_forward(lowering, here, op);

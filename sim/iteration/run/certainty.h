@@ -21,15 +21,15 @@ const char *certainty_attention(struct arena *arena, const struct scenario *scen
 /* Why exposed communication adds to its error ("rates of its links are estimates (...)"), in the arena; NULL: published runs
  * had such links. */
 const char *certainty_links(struct arena *arena, const struct scenario *scenario);
-/* Which share of its kernels' time stands on kernels that nobody has measured ("9 % of its kernels' time is of ..."), in the
- * arena; NULL: none does. */
-const char *certainty_mixers(struct arena *arena, const struct metrics *metrics);
+/* What its model is that no published run's is, or which share of its kernels' time stands on kernels that nobody has measured
+ * ("9 % of its kernels' time is of ..."), in the arena; NULL: neither. */
+const char *certainty_model(struct arena *arena, const struct scenario *scenario, const struct metrics *metrics);
 /* Why its times are held against what data sheets predict of published runs ("its kernel times come from the data sheet of
  * ..."), in the arena; NULL: they stand on measured kernels. */
 const char *certainty_sheets(struct arena *arena, const struct scenario *scenario, const struct metrics *metrics);
 /* What is added to the error that published runs let expect: exposed communication where links are not known
  * (certainty_links), attention where its kernels do not run (certainty_attention) or no profile has them, and
- * mixers (certainty_mixers). A share of the time. */
+ * its model (certainty_model). A share of the time. */
 double certainty_unsure(const struct scenario *scenario, const struct metrics *metrics);
 /* How far off a ratio to another configuration of its software, model and GPU may be: what published runs let expect, and
  * certainty_unsure; NaN where certainty_unlike says why. */

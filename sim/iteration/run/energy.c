@@ -78,6 +78,25 @@ double energy_ranks_power(const struct scenario *scenario, const struct occupati
     return sum * scenario_replicas(scenario) * stages / count + energy_nodes(scenario) * host_power(scenario);
 }
 
+double energy_idle_power(const struct scenario *scenario)
+{
+    const struct cluster *cluster = &scenario->cluster;
+    double sum = 0;
+
+    if (scenario_paid_gpus(scenario) == scenario_gpus(scenario))
+        return 0;
+    for (int kind = 0; kind < cluster_kinds(cluster); kind++) {
+        int idle = -(int)layout_kind_seats(&scenario->layout, kind);
+
+        for (int i = 0; i < cluster_parts(cluster); i++)
+            if (cluster_part(cluster, i).kind == kind)
+                idle += cluster_part(cluster, i).nodes * cluster_node_gpus(cluster, cluster_part(cluster, i).first);
+        if (idle > 0)
+            sum += idle * gpu_power(scenario, kind, (struct occupation){0, 0});
+    }
+    return sum + (cluster->nodes - energy_nodes(scenario)) * host_power(scenario);
+}
+
 double energy_pue(const struct scenario *scenario)
 {
     return energy_spec_of(scenario) ? energy_spec_of(scenario)->pue : 1;

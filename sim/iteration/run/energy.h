@@ -13,6 +13,8 @@ double energy_power(const struct scenario *scenario, int gpus, int nodes, struct
 /* The same of the GPUs that the scenario runs on and their nodes, by what each program rank's GPUs do: of
  * all replicas, or of the first one, which then stands for all. */
 double energy_ranks_power(const struct scenario *scenario, const struct occupation *ranks, int count);
+/* The same of the cluster's GPUs and nodes that the scenario does not run on. */
+double energy_idle_power(const struct scenario *scenario);
 /* The facility's power over its computers' power; 1 where the scenario gives none. */
 double energy_pue(const struct scenario *scenario);
 /* The nodes on which the scenario runs. */

@@ -13,7 +13,7 @@ static void find_model(const struct model *model, struct facts *facts)
 
     if (shape) {
         facts->transformer = true;
-        facts->layers = shape->layers;
+        facts->layers = shape->layers + (shape->encoder ? shape->encoder->layers : 0);
         facts->heads = transformer_divides(shape);
         facts->kv_heads = shape->pattern ? facts->heads : shape->kv_heads ? shape->kv_heads : facts->heads;
         facts->experts = shape->experts ? shape->experts : 1;

@@ -44,7 +44,7 @@ static const struct metric named[] = {
     METRIC("tokens_per_s", tokens_per_s, 1, METRIC_RATE,
            "null where the model has no tokens"),
     METRIC("tokens_per_s_per_gpu", tokens_per_s_per_gpu, 1, METRIC_RATE,
-           "tokens_per_s over the scenario's GPUs"),
+           "tokens_per_s over the GPUs of the cluster, idle ones too (gpus_paid)"),
     METRIC("given_work_s", given_work, 1, METRIC_TIME,
            "forward and backward of one micro-batch through the whole model, where the scenario gives their times; else null"),
     METRIC("model_tflops_per_gpu", model_flops_per_gpu, 1e12, METRIC_RATE,

@@ -248,7 +248,7 @@ static void rates(struct metrics *metrics, const struct scenario *scenario)
         peak = scenario_mean_peak(scenario, precision_products(precision));
     metrics->samples_per_s = t > 0 ? metrics->samples / t : NAN;
     metrics->tokens_per_s = transformer ? metrics->samples_per_s * transformer->sequence : NAN;
-    metrics->tokens_per_s_per_gpu = metrics->tokens_per_s / gpus;
+    metrics->tokens_per_s_per_gpu = metrics->tokens_per_s / scenario_paid_gpus(scenario);
     metrics->model_flops_per_gpu = t > 0 ? metrics->model_flop / t / gpus : NAN;
     metrics->hardware_flops_per_gpu = t > 0 ? metrics->hardware_flop / t / gpus : NAN;
     metrics->mfu = metrics->model_flops_per_gpu / peak;
@@ -333,6 +333,7 @@ static void count_energy(struct metrics *m, const struct scenario *scenario)
                                        m->ranks[r].exposed_communication / m->iteration_time};
     m->power = ranks ? energy_ranks_power(scenario, ranks, m->nranks) :
                energy_power(scenario, scenario_gpus(scenario), energy_nodes(scenario), mean);
+    m->power += energy_idle_power(scenario);
     m->energy_error = energy_error(scenario);
     m->energy = m->power * m->iteration_time * energy_pue(scenario);
     free(ranks);

@@ -28,15 +28,6 @@ const char *memory_kind_title(enum memory_kind kind)
     return kind == MEMORY_CONTEXT ? "CUDA context" : memory_kind_names[kind];
 }
 
-/* Elements of a stage's newest weights, by class. */
-static struct by_class stage_weights(const struct stage *stage)
-{
-    struct by_class weights = stage->trained;
-
-    weights.of[PARAMETERS_COMMON] += stage->frozen;
-    return weights;
-}
-
 /* Parameters of the two largest layers, under ZeRO 3 a replica's share of them: one layer is computed while the other
  * one's weights come from the host. */
 static double two_largest(const struct scenario *scenario, const struct stage *stage)

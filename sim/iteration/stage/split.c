@@ -228,14 +228,28 @@ static void add_cost(struct stage *stage, struct stage_times *times, const struc
     }
 }
 
-static void add_layer(struct stage *stage, const struct scenario *scenario, const struct layer *layer,
+/* The first of a stage's layers that read the encoder's output holds it, recomputed or not. */
+static struct layer with_source(const struct layer *layer, const struct layer *before)
+{
+    struct layer own = *layer;
+    double source = before && before->source > 0 ? 0 : layer->source;
+
+    own.activation += source;
+    own.selective_activation += source;
+    own.checkpoint += source;
+    own.within += source;
+    return own;
+}
+
+static void add_layer(struct stage *stage, const struct scenario *scenario, const struct layer *given,
                       struct stage_peaks *peaks)
 {
     const struct parallelism *spec = &scenario->parallelism;
+    const struct layer own = with_source(given, stage->nslices ? stage->slices[0].layer : NULL), *layer = &own;
     struct slice *slice = --stage->slices;
 
     stage->nslices++;
-    slice->layer = layer;
+    slice->layer = given;
     slice->tensors = layer->tensors;
     slice->rows = layer->rows;
     slice->ntensors = layer->ntensors;
@@ -245,6 +259,7 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
     slice->parameters = layer->parameters;
     slice->trained = layer_trained(scenario, layer);
     slice->frozen = layer->frozen;
+    slice->frozen_apart = stage_divides_parameters(scenario) ? layer->divided_frozen : 0;
     slice->activation = layer->activation;
     slice->input = layer_is_block(layer) ? layer->checkpoint : 0;
     slice->workspace = layer->workspace;
@@ -257,7 +272,7 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
     stage->parameters += layer->parameters;
     for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++)
         stage->trained.of[class] += slice->trained.of[class];
-    stage->frozen += layer->frozen, stage->packed += layer->packed;
+    stage->frozen += layer->frozen, stage->packed += layer->packed, stage->frozen_apart += slice->frozen_apart;
     stage_peaks_add(peaks, stage, scenario, layer);
     stage->boundary = layer->boundary / (boundary_divided(spec) ? spec->tensor : 1);
 }
@@ -360,9 +375,11 @@ void stages_fill(struct arena *arena, struct layer_costs *costs, const struct la
     size_t nstages = (size_t)plan_virtual_stages(&scenario->plan);
     size_t *places = place_layers(arena, layers, count, begins, nstages);
     const bool *repeats = find_repeats(arena, scenario, layers, places, count, begins);
-    int first_rank = plan_rank(&scenario->plan, 0, 0, 0, NULL);
+    size_t owner = 0;            /* of the embedding */
     struct stage_peaks *peaks = ARENA_ARRAY(arena, struct stage_peaks, nstages);
 
+    for (size_t i = count; i-- > 0;)
+        owner = layers[i].embeds ? i : owner;
     make_slices(arena, places, count, repeats, stages, times, nstages);
     for (size_t i = 0; i < count; i++) {
         struct stage *stage = &stages[places[i]];
@@ -371,8 +388,9 @@ void stages_fill(struct arena *arena, struct layer_costs *costs, const struct la
             continue;
         add_layer(stage, scenario, &layers[i], &peaks[places[i]]);
         add_cost(stage, &times[places[i]], scenario, &layers[i], layer_cost(costs, &layers[i]));
-        if (layers[i].tied > 0 && first_rank != plan_rank(&scenario->plan, 0, (int)places[i], 0, NULL))
-            add_tied_copy(arena, scenario, stage, &layers[i], &layers[0]);
+        if (layers[i].tied > 0 && stage->tied == 0 && plan_rank(&scenario->plan, 0, (int)places[owner], 0, NULL) !=
+                                                          plan_rank(&scenario->plan, 0, (int)places[i], 0, NULL))
+            add_tied_copy(arena, scenario, stage, &layers[i], &layers[owner]);
     }
     for (size_t s = 0; s < nstages; s++) {
         if (repeats[s]) {

@@ -24,7 +24,7 @@ static struct model_io model_io_of(const struct scenario *scenario, const struct
     const struct transformer *transformer = scenario->model.transformer;
 
     return (struct model_io){
-        .input = transformer ? 8.0 * scenario->batch.micro * transformer->sequence : 0, /* 64-bit integers */
+        .input = transformer ? scenario->batch.micro * transformer_sample(transformer) : 0,
         .output = transformer ? last->output : last->boundary,
         .activation = last->loss_activation,
     };

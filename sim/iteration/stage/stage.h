@@ -81,7 +81,7 @@ struct slice {
     size_t nlinears;
     double parameters;       /* the sum of `tensors` */
     struct by_class trained; /* `parameters` by class */
-    double frozen;           /* parameters that are not trained */
+    double frozen, frozen_apart; /* parameters that are not trained; the part of them that is PARAMETERS_APART */
     double input, activation;    /* B of its input, and of all tensors that its backward needs */
     struct workspace workspace;
     bool block;              /* it is one of the model's blocks */
@@ -108,6 +108,7 @@ struct stage {
     double parameters;       /* trained elements on each GPU, before ZeRO divides them */
     struct by_class trained; /* `parameters` by class */
     double frozen, packed;   /* elements that are not trained (LoRA), and how many more they are (struct layer) */
+    double frozen_apart;     /* the part of `frozen` that is PARAMETERS_APART */
     double tied;             /* elements that copy the first stage's embedding on another rank */
     int versions;            /* versions of the weights held at once: more than one under asynchronous schedules */
     double activation;       /* B kept from a forward to its backward */
@@ -176,13 +177,16 @@ static inline enum parameter_class slice_class(const struct slice *slice, size_t
  * `from` and of the next ones of the class, up to the next large one. Sets the number of parameters, 0 if there are
  * none, and returns the tensor with which the next piece begins, slice->ntensors after the last. */
 size_t slice_piece(const struct slice *slice, enum parameter_class class, size_t from, double *parameters);
-/* All parameters of a layer by class; frozen ones are PARAMETERS_COMMON. */
+/* All parameters of a layer by class; of a stage. */
 static inline struct by_class slice_weights(const struct slice *slice)
 {
-    struct by_class weights = slice->trained;
-
-    weights.of[PARAMETERS_COMMON] += slice->frozen;
-    return weights;
+    return (struct by_class){{[PARAMETERS_COMMON] = slice->trained.of[PARAMETERS_COMMON] + slice->frozen - slice->frozen_apart,
+                              [PARAMETERS_APART] = slice->trained.of[PARAMETERS_APART] + slice->frozen_apart}};
+}
+static inline struct by_class stage_weights(const struct stage *stage)
+{
+    return (struct by_class){{[PARAMETERS_COMMON] = stage->trained.of[PARAMETERS_COMMON] + stage->frozen - stage->frozen_apart,
+                              [PARAMETERS_APART] = stage->trained.of[PARAMETERS_APART] + stage->frozen_apart}};
 }
 /* Parameters of a layer that a GPU trains, by class. */
 struct by_class layer_trained(const struct scenario *scenario, const struct layer *layer);

@@ -212,11 +212,11 @@ void stage_peaks_settle(const struct stage_peaks *peaks, struct stage *stage, co
 }
 
 /* Adds the steps of a layer, and numbers its pieces from `first` on; returns the number after the last. Frozen
- * parameters are a piece of their own. */
+ * parameters of a class are a piece of their own. */
 static size_t add_layer_steps(struct tensor_walk *walk, const struct slice *slice, enum work_kind kind, size_t first)
 {
-    struct by_class weights = slice_weights(slice);
-    double all = weights.of[PARAMETERS_COMMON] + weights.of[PARAMETERS_APART], piece;
+    const double frozen[] = {[PARAMETERS_COMMON] = slice->frozen - slice->frozen_apart, [PARAMETERS_APART] = slice->frozen_apart};
+    double all = slice->parameters + slice->frozen, piece;
     size_t begin = walk->steps.count;
 
     for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++)
@@ -226,9 +226,9 @@ static size_t add_layer_steps(struct tensor_walk *walk, const struct slice *slic
                 *GROW(&walk->steps) =
                     (struct tensor_step){slice, kind, class, first++, piece, piece, piece / all, false};
         }
-    if (slice->frozen > 0 || walk->steps.count == begin)
-        *GROW(&walk->steps) = (struct tensor_step){slice, kind, PARAMETERS_COMMON, first++, slice->frozen, 0,
-                                                   slice->frozen > 0 ? slice->frozen / all : 1, false};
+    for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++)
+        if (frozen[class] > 0 || (walk->steps.count == begin && slice->frozen == 0))
+            *GROW(&walk->steps) = (struct tensor_step){slice, kind, class, first++, frozen[class], 0, all > 0 ? frozen[class] / all : 1, false};
     for (size_t i = begin, k = walk->steps.count; kind != FORWARD && kind != RECOMPUTE && i + 1 < k--; i++) {
         struct tensor_step swap = walk->steps.items[i];
 

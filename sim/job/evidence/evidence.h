@@ -18,7 +18,7 @@ struct likeness {
                                       * or the nodes are of several kinds; "given": the scenario gives them */
     char format[16];                 /* of the matrix products; of given times "given" */
     char adapters[8];                /* "": all weights are trained; "lora": adapters are; "nf4": adapters of frozen weights in
-                                      * that format (QLoRA) */
+                                      * four bits (QLoRA) */
     char optimizer[8];               /* "muon", or "": one that goes element by element */
     char states[24];                 /* the optimizer by its name, for memory alone; errors.tsv does not have it */
     char schedule[32];

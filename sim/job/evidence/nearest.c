@@ -33,7 +33,7 @@ static char *add_name(struct arena *arena, char *text, const char *noun, const c
 /* What a likeness's `adapters` says that is trained. */
 static const char *trained(const char *adapters)
 {
-    return !*adapters ? "all weights" : text_same(adapters, "lora") ? "adapters" : "adapters of nf4 weights";
+    return !*adapters ? "all weights" : text_same(adapters, "lora") ? "adapters" : "adapters of weights in four bits";
 }
 
 static char *add_size(struct arena *arena, char *text, const char *noun, double own, double other)

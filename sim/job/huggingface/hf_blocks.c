@@ -190,8 +190,10 @@ void hf_windows(struct hf_reading *reading)
         if (reading->err->count > before)
             return;
     }
-    key = count[BLOCK_CHUNKED] > 0 ? "attention_chunk_size" : node_get(reading->config, "window_size") ? "window_size" :
-                                                                                                "sliding_window";
+    key = count[BLOCK_CHUNKED] > 0                    ? "attention_chunk_size" :
+          node_get(reading->config, "window_size")     ? "window_size" :
+          node_get(reading->config, "local_attention") ? "local_attention" :
+                                                         "sliding_window";
     window = hf_number(reading, key, 0);
     if (types && count[BLOCK_SLIDING] > 0 && count[BLOCK_CHUNKED] > 0)
         error_add(reading->err, EXIT_INPUT, types->loc, "hf_config: layer_types has both windows and chunks, which is "

@@ -26,6 +26,9 @@ static const struct { const char *types, *what; } unmodelled[] = {
     {"mamba2 plamo2", "state-space layers of another kind"},
     {"rwkv recurrent_gemma xlstm", "recurrent layers"},
     {"lfm2 lfm2_moe", "convolutions"},
+    {"umt5", "a table of relative positions in every block"},
+    {"longt5 led", "local attention of an encoder beside a decoder"},
+    {"switch_transformers nllb-moe", "experts in an encoder and a decoder"},
 };
 
 /* The table's own text as a tree. */
@@ -43,7 +46,7 @@ static struct node *tree(struct arena *arena, const char *name, const char *text
 
 static const struct family *family_named(const char *type)
 {
-    const struct family *const tables[] = {hf_dense, hf_experts, hf_hybrids};
+    const struct family *const tables[] = {hf_dense, hf_experts, hf_hybrids, hf_encoders};
 
     for (size_t i = 0; i < COUNT(tables); i++)
         for (const struct family *family = tables[i]; family->types; family++)
@@ -54,7 +57,7 @@ static const struct family *family_named(const char *type)
 
 static const char *supported(struct arena *arena)
 {
-    const struct family *const tables[] = {hf_dense, hf_experts, hf_hybrids};
+    const struct family *const tables[] = {hf_dense, hf_experts, hf_hybrids, hf_encoders};
     const char *list = NULL;
 
     for (size_t i = 0; i < COUNT(tables); i++)
@@ -231,7 +234,8 @@ static void check_kinds(const struct hf_reading *reading)
     static const struct { const char *keys, *expected; bool numbers; } kinds[] = {
         {"first_k_dense_replace moe_layer_freq decoder_sparse_step interleave_moe_layer_step moe_layer_start_index "
          "moe_layer_end_index moe_layer_interval sliding_window sliding_window_pattern _sliding_window_pattern "
-         "max_window_layers no_rope_layer_interval attention_chunk_size window_size expansion_ratio d_model "
+         "max_window_layers no_rope_layer_interval attention_chunk_size window_size expansion_ratio d_model local_attention "
+         "global_attn_every_n_layers pad_token_id num_labels encoder_attention_heads decoder_attention_heads encoder_ffn_dim decoder_ffn_dim "
          "max_seq_len max_position_embeddings num_kv_heads n_head_kv num_ln_in_parallel_attn "
          "shared_expert_intermediate_size",
          "an integer", true},
@@ -261,6 +265,14 @@ static void check_refused(const struct hf_reading *reading)
         if (hf_is_on(node_get(reading->config, word)))
             error_add(reading->err, EXIT_INPUT, node_loc(reading->file, word), "hf_config: %s: is not modelled for %s; expected "
                       "false, or none", word, reading->family->types);
+}
+
+/* Another stack of blocks is modelled where the type always has one. */
+static void check_sides(const struct hf_reading *reading)
+{
+    if (hf_is_on(node_get(reading->config, "is_encoder_decoder")) && !node_get(reading->shape, "encoder"))
+        error_add(reading->err, EXIT_INPUT, node_loc(reading->file, "is_encoder_decoder"), "hf_config: is_encoder_decoder: of %s one "
+                  "stack of blocks is modelled; expected false, or none", reading->family->types);
 }
 
 static bool has_experts(const struct hf_reading *reading)
@@ -312,6 +324,7 @@ static void translate(struct hf_reading *reading)
         hf_expert_blocks(reading);
     check_missing(reading);
     check_refused(reading);
+    check_sides(reading);
 }
 
 /* What the text_config or else the whole says of the weights' number format, by its newer or its older name. */
@@ -329,18 +342,22 @@ static const char *number_format(const struct hf_reading *reading)
     return NULL;
 }
 
-/* Models that do more than text keep the transformer's keys in a mapping of its own; a thinker's is inside another one. */
+/* Models that do more than text keep the transformer's keys in a mapping of its own; a thinker's is inside another one. Of the
+ * two towers of CLIP the images' is meant. */
 static void find_part(struct hf_reading *reading)
 {
     static const char *const parts[] = {"thinker_config", "text_config", "llm_config", "language_config"};
+    const char *type = text_of(node_get(reading->whole, "model_type"));
+    bool images = type && !strcmp(type, "clip");
 
     reading->file = reading->whole;
     for (size_t i = 0; i < COUNT(parts); i++) {
-        const struct node *part = node_get(reading->file, parts[i]);
+        const char *name = images ? "vision_config" : parts[i];
+        const struct node *part = node_get(reading->file, name);
 
         if (part && part->kind == NODE_MAPPING) {
             reading->file = part;
-            reading->part = parts[i];
+            reading->part = name;
         }
     }
 }

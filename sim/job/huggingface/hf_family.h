@@ -43,7 +43,7 @@ struct family {
     bool (*has_experts)(const struct hf_reading *reading, int block);       /* NULL: all blocks have experts, or none */
     void (*derive)(struct hf_reading *reading);     /* what follows from several keys; or NULL */
 };
-extern const struct family hf_dense[], hf_experts[], hf_hybrids[];      /* with a last one without types */
+extern const struct family hf_dense[], hf_experts[], hf_hybrids[], hf_encoders[];      /* with a last one without types */
 extern const struct hf_rule common_rules[];                 /* with a last one without key */
 
 /* The value of a key of the configuration; `otherwise` if it is null or no number. */

@@ -22,7 +22,6 @@ static const struct { const char *key, *what; } uncounted[] = {
     {"quantization_config", "quantization_config (weights are quantized)"},
     {"clip_qkv", "clip_qkv (queries, keys and values are clamped)"},
     {"use_cla", "use_cla (blocks that share keys and values)"},
-    {"is_encoder_decoder", "is_encoder_decoder (a second stack of blocks)"},
     {"add_cross_attention", "add_cross_attention (attention to another stack's output)"},
 };
 

@@ -173,7 +173,7 @@ static void gather_qkv(struct operators *ops)
  * slices. */
 static struct workspace context_workspace(const struct cut *cut)
 {
-    double own = cut->tokens * (cut->key + cut->values) * cut->value;
+    double own = cut->key_tokens * (cut->key + cut->values) * cut->value;
     double heads = cut->ulysses > 1 ? 2 * (own + cut->tokens * cut->query * cut->value) : 0, others = 0;
 
     if (cut->queries < cut->sequence && cut->ulysses <= 1 && cut->gathers_keys)
@@ -227,7 +227,7 @@ static int keep_inputs(struct operators *ops)
     struct kept_value value = {.name = "qkv", .order = KEPT_QKV, .kind = KEPT_VALUES, .rows = cut->tokens,
                                .reduced_by = shape->kv_rank > 0 ? 1u << MODULE_LATENT : 0,
                                .reduced = {shape->rope_head_size, cut->value, 1},
-                               .as = {cut->query + cut->key + cut->values, cut->value, 1}};
+                               .as = {head_widths(cut), cut->value, 1}};
 
     keep(ops, value);
     value.reduced_by = 0;
@@ -250,7 +250,7 @@ static void core_workspace(const struct cut *cut, double kept, struct operator *
 {
     struct workspace context = context_workspace(cut);
     bool unpacks = cut->form.activations_bits > 0, flash = cut->shape->ways.flash_attention;
-    double inputs = cut->attended + cut->query + cut->key + cut->values;
+    double inputs = cut->attended + head_widths(cut);
 
     op->peak.forward = context.forward + (flash ? 0 : cut->scores * cut->value);
     op->peak.backward = context.backward +
@@ -280,7 +280,7 @@ struct tensor core(struct operators *ops)
 
     gather_qkv(ops);
     qk_norms(ops);
-    if (cut->shape->positions == 0 && !cut->shape->alibi)
+    if (cut->shape->positions == 0 && !cut->shape->alibi && !cut->shape->relative_positions)
         rotary(ops);
     repeat_groups(ops);
     join_slices(ops);
@@ -293,4 +293,26 @@ struct tensor core(struct operators *ops)
     core_sends(cut, &ops->list.items[attention]);
     merge_blocks(ops);
     return (struct tensor){cut->tokens, cut->attended, input, 0};
+}
+
+/* A context group and slices do not go with it (degree_rules.c). */
+struct tensor cross_core(struct operators *ops)
+{
+    const struct cut *cut = ops->cut, *source = cut->source;
+    struct transformer shape = *cut->shape;
+    struct cut crossed = *cut;
+    struct tensor result;
+
+    shape.causal = shape.alibi = false;
+    shape.positions = 1;
+    shape.relative_positions = shape.qk_norm = 0;
+    crossed.shape = &shape;
+    crossed.key_tokens = source->tokens;
+    crossed.sequence = source->queries;
+    crossed.scores = cut->batch * cut->heads * cut->queries * crossed.sequence;
+    crossed.gathers_keys = false;
+    ops->cut = &crossed;
+    result = core(ops);
+    ops->cut = cut;
+    return result;
 }

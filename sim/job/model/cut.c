@@ -3,8 +3,35 @@
 
 #include <math.h>
 
+#include "base/base.h"
 #include "hardware/gpu.h"
 #include "kernels/skew.h"
+
+double transformer_sample(const struct transformer *shape)
+{
+    const struct vision *vision = shape->vision;
+    const struct encoder *encoder = shape->encoder;
+    double more = !encoder ? 0 : encoder->mels ? 4.0 * 2 * encoder->mels * encoder->sequence : 8.0 * encoder->sequence;
+
+    return vision ? 4.0 * vision->channels * vision->image * vision->image : 8.0 * shape->sequence + more;
+}
+
+bool shares_embedding(const struct transformer *shape)
+{
+    return shape->encoder && !shape->encoder->mels;
+}
+
+const struct transformer *transformer_encoder(struct arena *arena, const struct transformer *shape)
+{
+    struct transformer *encoder = ARENA_ARRAY(arena, struct transformer, 1);
+
+    *encoder = *shape;
+    encoder->layers = shape->encoder->layers;
+    encoder->sequence = shape->encoder->sequence;
+    encoder->positions = shape->positions > 0 ? encoder->sequence : 0;
+    encoder->causal = false;
+    return encoder;
+}
 
 double transformer_padded_vocabulary(const struct transformer *shape, int tensor)
 {
@@ -142,6 +169,7 @@ struct cut cut_of(const struct transformer *shape, const struct shard *shard)
         .gathers_keys = !shard->ring,
         .blocks = shard->ring || shard->blocks_apart ? fmax(1, shard->context / fmax(1, shard->ulysses)) : 1,
         .tokens = tokens,
+        .key_tokens = tokens,
         .own_tokens = shard->sequence_parallel ? tokens / t : tokens,
         .input_tokens = shard->sequence_parallel && (shape->ways.fused_kernels || !shard->gathers_apart) ? tokens / t :
                                                                                                       tokens,
@@ -164,12 +192,18 @@ struct cut attention_cut(const struct cut *cut)
 
     core.queries *= n;
     core.tokens *= n;
+    core.key_tokens *= n;
     core.heads /= n;
     core.query /= n;
     core.key /= n;
     core.values /= n;
     core.attended /= n;
     return core;
+}
+
+double head_widths(const struct cut *cut)
+{
+    return cut->query + (cut->key + cut->values) * (cut->key_tokens / cut->tokens);
 }
 
 bool repeats_groups(const struct cut *cut)

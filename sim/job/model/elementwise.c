@@ -116,7 +116,8 @@ struct tensor norm(struct operators *ops, const char *name, enum kept_order orde
 
     outer_norm(ops, name, PLACE_BLOCK);
     ops->list.items[ops->current].modules |= 1u << MODULE_NORMS;
-    input_casts(ops, order == KEPT_ATTENTION_INPUT ? (cut->shape->ways.fused_qkv ? 1 : 3) :
+    input_casts(ops, order == KEPT_CROSS_INPUT     ? 1 :
+                     order == KEPT_ATTENTION_INPUT ? (cut->shape->ways.fused_qkv ? 1 : 3) :
                      cut->shape->mlp == MLP_SWIGLU && !cut->shape->ways.fused_gate ? 2 : 1);
     keep(ops, input);
     input = (struct kept_value){.name = "norm input in fp32", .order = KEPT_WIDE_NORMS, .kind = KEPT_VALUES,
@@ -126,9 +127,11 @@ struct tensor norm(struct operators *ops, const char *name, enum kept_order orde
         keep(ops, input);
     if (order == KEPT_ATTENTION_INPUT || cut->mixer == MIXER_NONE)
         ops->input = checkpointed_input(cut);
-    output.kept = keep(ops, (struct kept_value){.name = order == KEPT_ATTENTION_INPUT ? "qkv input" : "up input",
+    output.kept = keep(ops, (struct kept_value){.name = order == KEPT_ATTENTION_INPUT ? "qkv input" :
+                                                        order == KEPT_CROSS_INPUT     ? "q input" :
+                                                                                        "up input",
                                                 .order = order, .kind = KEPT_INPUT, .modules = 1u << MODULE_NORMS,
-                                                .half = order == KEPT_ATTENTION_INPUT ? HALF_ATTENTION : HALF_MLP,
+                                                .half = order == KEPT_MLP_INPUT ? HALF_MLP : HALF_ATTENTION,
                                                 .as = {cut->hidden, cut->saved, 0}, .rows = cut->input_tokens});
     return output;
 }
@@ -358,4 +361,28 @@ void lookup(struct operators *ops, const char *name, double rows, double columns
     memory_kernel(ops, name, PHASE_FORWARD, CLASS_EMBEDDING_FORWARD, (rows + (further ? 2 : 1) * cut->tokens) * width);
     if (!cut->lora)
         memory_kernel(ops, name, PHASE_BACKWARD_WEIGHT, CLASS_EMBEDDING_BACKWARD, (cut->tokens + 2 * rows) * width);
+}
+
+/* A bias for each head, query and key, of whichever samples: once for all blocks that add them. */
+void lookup_biases(struct operators *ops)
+{
+    const struct cut *cut = ops->cut;
+    double bytes = cut->heads * cut->queries * cut->sequence * cut->value;
+
+    operator_begin(ops, "relative-positions", 0);
+    memory_kernel(ops, "relative-positions", PHASE_FORWARD, CLASS_EMBEDDING_FORWARD, 2 * bytes);
+    if (!cut->lora)
+        memory_kernel(ops, "relative-positions", PHASE_BACKWARD_WEIGHT, CLASS_EMBEDDING_BACKWARD, bytes);
+    keep_outer(ops, "relative positions", cut->heads * cut->queries * cut->sequence, cut->value);
+}
+
+void qkv_bias(struct operators *ops, const char *name, double query, double key, double values)
+{
+    const struct transformer *shape = ops->cut->shape;
+    double width = query + values + (shape->keys_biased ? key : 0);
+
+    if (!shape->qkv_bias || width == 0)
+        return;
+    vector(ops, PLACE_BLOCK, width);
+    bias(ops, name, query > 0 ? ops->cut->tokens : ops->cut->key_tokens, width, false);
 }

@@ -44,15 +44,13 @@ static bool in_column(const struct operator *op, enum column_product column)
 
 const struct operator *layer_column(const struct layer *layer, enum column_product column)
 {
-    const struct operator *product = NULL;
-
     for (size_t i = 0; i < layer->noperators; i++) {
         const struct operator *op = &layer->operators[i];
 
         if (in_column(op, column) && op->sends[SENT_INPUT].backward && op->product)
-            product = op;
+            return op;
     }
-    return product;
+    return NULL;
 }
 
 const struct operator *layer_behind(const struct layer *layer, enum column_product column)

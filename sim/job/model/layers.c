@@ -108,7 +108,8 @@ static struct layer block_layer(struct arena *arena, struct operators *ops, cons
 {
     struct layer layer = {.name = cut->predicts ? "prediction" : "block",
                           .role = cut->predicts ? LAYER_PREDICTION : LAYER_BLOCK,
-                          .checkpoint = cut->own_tokens * cut->hidden * cut->value};
+                          .checkpoint = cut->own_tokens * cut->hidden * cut->value,
+                          .source = cut->source ? cut->source->own_tokens * cut->hidden * cut->value : 0};
 
     operators_begin(ops, cut);
     if (cut->predicts)
@@ -161,6 +162,30 @@ static void block_layers(struct arena *arena, struct operators *ops, struct cut 
     }
 }
 
+/* The blocks of one side of an encoder-decoder. A decoder's embedding is the encoder's, if that reads a text too. */
+static void side_layers(struct arena *arena, struct operators *ops, struct cut *cut, struct layer *layers)
+{
+    const struct transformer *shape = cut->shape;
+    bool shares = shares_embedding(shape);
+    struct layer like = {0};
+
+    cut_block(cut, transformer_halves(shape, 0));
+    for (int i = 0; i < shape->layers; i++) {
+        cut->begins = cut->source && i == 0;
+        cut->closes = !cut->source && i == shape->layers - 1;
+        if (cut->begins || cut->closes || !like.name)
+            layers[i] = block_layer(arena, ops, cut);
+        else
+            layers[i] = like;
+        if (!cut->begins && !cut->closes)
+            like = layers[i];
+        layers[i].name = cut->source ? "decoder" : "encoder";
+        layers[i].embeds = cut->begins && !shares;
+        layers[i].tied = cut->begins && shares ? cut->vocabulary * shape->embedding_size : 0;
+    }
+    cut->begins = cut->closes = false;
+}
+
 /* A layer outside of blocks, which is never in a narrow format. */
 static struct layer outer_layer(struct arena *arena, struct operators *ops, const struct cut *cut, enum part part)
 {
@@ -179,9 +204,11 @@ static struct layer outer_layer(struct arena *arena, struct operators *ops, cons
         ops->weights.count = 0;
     operators_finish(arena, ops, &layer);
     layer.checkpoint = layer.activation;
+    layer.embeds = first && !(shape->encoder && !shares_embedding(shape));
     if (first)
         return layer;
-    layer.output = cut->tokens * (head ? cut->vocabulary : cut->hidden) * cut->value;
+    layer.output = shape->head == HEAD_CLASSIFIER ? cut->batch * shape->vision->classifiers * shape->classes * cut->value :
+                                                    cut->tokens * (head ? cut->vocabulary : cut->hidden) * cut->value;
     layer.tied = head && !cut->predicts && shape->tied ? cut->vocabulary * shape->embedding_size : 0;
     return layer;
 }
@@ -207,21 +234,28 @@ static void predictions(struct arena *arena, struct operators *ops, struct cut *
 int transformer_layers(struct arena *arena, const struct transformer *shape, const struct shard *shard,
                        struct loc tensor_loc, const struct layer **layers, size_t *count, struct error *err)
 {
-    int n = shape->layers + 2 * shape->mtp + 2;
-    struct layer *all = ARENA_ARRAY(arena, struct layer, n), *end = all + n - 1, *beyond = all + shape->layers;
+    const struct transformer *encoder = shape->encoder ? transformer_encoder(arena, shape) : NULL;
+    int before = encoder ? encoder->layers : 0, n = before + shape->layers + 2 * shape->mtp + 2;
+    struct layer *all = ARENA_ARRAY(arena, struct layer, n), *end = all + n - 1, *beyond = all + before + shape->layers;
     struct operators ops = {0};
-    struct cut cut;
+    struct cut cut, source;
 
-    if (check_tensor(arena, shape, shard, tensor_loc, err) < 0)
+    if ((encoder && check_tensor(arena, encoder, shard, tensor_loc, err) < 0) || check_tensor(arena, shape, shard, tensor_loc, err) < 0)
         return -1;
     cut = cut_of(shape, shard);
-    all[0] = outer_layer(arena, &ops, &cut, PART_EMBEDDING);
+    source = encoder ? cut_of(encoder, shard) : cut;
+    all[0] = outer_layer(arena, &ops, &source, PART_EMBEDDING);
+    cut.source = encoder ? &source : NULL;
     *end = outer_layer(arena, &ops, &cut, PART_HEAD);
-    block_layers(arena, &ops, &cut, all + 1);
+    if (encoder)
+        side_layers(arena, &ops, &source, all + 1);
+    (encoder ? side_layers : block_layers)(arena, &ops, &cut, all + 1 + before);
     predictions(arena, &ops, &cut, beyond + 1);
     for (struct layer *layer = all; layer <= end; layer++) {
-        layer->all_reduce_bytes = cut.tokens * cut.hidden * cut.value;
-        layer->boundary = layer <= beyond ? layer->all_reduce_bytes : 0;
+        const struct cut *own = layer - all <= before ? &source : &cut;
+
+        layer->all_reduce_bytes = own->tokens * cut.hidden * cut.value;
+        layer->boundary = layer > beyond ? 0 : layer->all_reduce_bytes + (own->source ? all->all_reduce_bytes : 0);
     }
     operators_release(&ops);
     *layers = all;

@@ -8,6 +8,7 @@
 #include "base/base.h"
 #include "config/conf.h"
 #include "config/field.h"
+#include "config/named.h"
 #include "files/data.h"
 #include "huggingface/hf_config.h"
 #include "kernels/cost.h"
@@ -236,6 +237,9 @@ static int set_sequence(struct model *model, struct error *err)
     const struct clash clashes[] = {
         {!shape && model->sequence > 0, loc_of(model, "sequence"),
          "model: sequence: this model has no tokens; only a transformer has a sequence", {0}},
+        {shape && shape->vision && model->sequence > 0 && model->sequence != shape->sequence, loc_of(model, "sequence"),
+         "model: sequence: %d, but an image has %d patches and learned tokens; expected other sizes in 'vision'",
+         {model->sequence, shape ? shape->sequence : 0}},
         {positions > 0 && model->sequence > positions, loc_of(model, "sequence"),
          "model: sequence: %d is longer than the %d learned positions", {model->sequence, positions}},
     };

@@ -96,14 +96,14 @@ enum cross_entropy { CROSS_ENTROPIES(ENUM_VALUE) };
 /* Low-rank adaptation (Hu et al. 2021): the model's weights are frozen. An adapter X A B is added to each targeted
  * product X W, with A of in x rank and B of rank x out. It has the model's number format and no dropout. */
 enum lora_target { LORA_QKV, LORA_PROJECTION, LORA_MLP_UP, LORA_MLP_DOWN, LORA_TARGET_COUNT };
-#define LORA_WEIGHTS(X) X(LORA_WEIGHTS_FULL, "full") X(LORA_WEIGHTS_NF4, "nf4")
+#define LORA_WEIGHTS(X) X(LORA_WEIGHTS_FULL, "full") X(LORA_WEIGHTS_NF4, "nf4") X(LORA_WEIGHTS_INT4, "int4")
 enum lora_weights { LORA_WEIGHTS(ENUM_VALUE) };
 struct lora {
     const struct node *node;
     int rank;
     struct list targets;         /* of int, enum lora_target */
     int weights;                 /* enum lora_weights: how blocks keep their frozen matrices; nf4: QLoRA (Dettmers et al.
-                                    2023, section 3), four bits a value and scales that are quantized too */
+                                    2023, section 3), four bits a value and scales that are quantized too; int4: GPTQ */
 };
 extern const struct table lora_table;
 
@@ -213,7 +213,7 @@ struct operator {
 
 enum layer_role {
     LAYER_FIRST,                 /* before the blocks, on the first stage: embeddings */
-    LAYER_BLOCK,                 /* blocks are divided over the stages */
+    LAYER_BLOCK,                 /* blocks are divided over the stages; an encoder's come before its decoder's */
     LAYER_PREDICTION,            /* a block of multi-token prediction, after the others, on the last stage */
     LAYER_LAST,                  /* after the blocks, on the last stage: final norm, output layer, loss */
 };
@@ -228,8 +228,10 @@ struct layer {
                                   * other experts */
     double frozen;               /* elements on this GPU that are not trained (LoRA); those in fewer bits count by their
                                   * bytes, and `packed` is how many fewer these are */
+    double divided_frozen;       /* the part of `frozen` that belongs to experts */
     double packed;
-    double tied;                 /* elements shared with LAYER_FIRST (in LAYER_LAST of a tied model): if the two are on
+    bool embeds;                 /* it has the embedding of tokens */
+    double tied;                 /* elements shared with the layer that embeds (in LAYER_LAST of a tied model): if the two are on
                                   * different pipeline stages, each has a copy, and their gradients are all-reduced */
     const double *tensors;       /* elements on this GPU of each trained tensor, in model order (sum: parameters) */
     const double *rows;          /* rows of each tensor that is a matrix, 0 for others; NULL: nothing is known */
@@ -251,6 +253,7 @@ struct layer {
     size_t nsaved;
     double checkpoint;           /* B kept instead under full recomputation (its input); FIRST and LAST are never
                                   * recomputed: the same as activation */
+    double source;               /* B of the encoder's output that it reads: one tensor for all layers of a stage; in none of these */
     double within;               /* B of `checkpoint` that are part of `activation` */
     struct workspace workspace;
     /* For a block of a transformer: activation and workspace under selective recomputation, whose backward recomputes
@@ -259,7 +262,8 @@ struct layer {
     struct workspace selective_workspace;
     double output;               /* LAYER_LAST: B of the model's output, from which the loss is computed */
     double loss_activation;      /* B of `activation` that belong to the loss */
-    double boundary;             /* B of its output, which is sent to the next stage (whole: not divided by tensor) */
+    double boundary;             /* B that are sent to the next stage (whole: not divided by tensor): its output, with the encoder's
+                                  * where later blocks read that too. Their gradients come back */
     double all_reduce_bytes;     /* B of the hidden states, which the tensor group sums */
 };
 

@@ -36,6 +36,7 @@ struct cut {
     bool blocks_apart;       /* kernels of their own merge them in fp32 */
     bool gathers_keys;       /* their keys and values are gathered, not passed around a ring */
     double tokens;           /* batch x queries: rows of the products */
+    double key_tokens;       /* rows of keys and values: tokens, or in cross attention the encoder's */
     double own_tokens;       /* rows of norms, dropouts and residuals: tokens, or 1/t of them if sequence_parallel */
     double input_tokens;     /* rows that products split by columns keep of their input: own_tokens if the rows are
                                 gathered again for the backward (Megatron-LM), tokens with plain autograd */
@@ -52,6 +53,8 @@ struct cut {
     double scores;           /* attention scores on this GPU: batch x heads x queries x sequence */
     bool windowed;           /* the block's queries see the keys of the window alone */
     bool predicts;           /* the block is of multi-token prediction */
+    const struct cut *source;        /* of a decoder: the encoder whose output its blocks read; else NULL */
+    bool begins, closes;     /* the block is a decoder's first, with its embedding, or an encoder's last, with its norm */
     enum mixer mixer;        /* what stands in the place of attention */
     bool has_mlp;            /* the block has an MLP or experts */
     bool has_experts;        /* the block has experts instead of the MLP */
@@ -78,6 +81,8 @@ struct cut cut_of(const struct transformer *shape, const struct shard *shard);
 struct cut attention_cut(const struct cut *cut);
 /* Whether GPUs of a tensor group share heads of keys and values, as the software can and as they come out even. */
 bool may_gather_qkv(const struct transformer *shape, int tensor);
+/* Values of queries, keys and values on this GPU, a token of the queries. */
+double head_widths(const struct cut *cut);
 /* Whether grouped keys and values are copied for every head that reads them before attention (Llama's repeat_kv). */
 bool repeats_groups(const struct cut *cut);
 /* Whether scale, mask and softmax are one kernel, on half-precision scores. */
@@ -97,7 +102,7 @@ double projected_rows(const struct cut *cut, double rows);
 
 /* A weight or another parameter tensor. `place` is its part of the framework's order of registration, in which buckets,
  * pieces of ZeRO and matrices of Muon follow; within a part that order is the operators'. */
-enum place { PLACE_FIRST, PLACE_BLOCK, PLACE_MLP, PLACE_EXPERTS, PLACE_ADAPTERS, PLACE_COUNT };
+enum place { PLACE_FIRST, PLACE_BLOCK, PLACE_MLP, PLACE_EXPERTS, PLACE_ADAPTERS, PLACE_EXPERT_ADAPTERS, PLACE_COUNT };
 struct weights {
     enum place place;
     double elements;
@@ -116,7 +121,7 @@ enum kept_kind {
 };
 /* The order in which a block's kept tensors are listed. */
 enum kept_order {
-    KEPT_NORMS, KEPT_WIDE_NORMS, KEPT_POST_NORMS, KEPT_QK_NORMS, KEPT_ATTENTION_INPUT, KEPT_MLP_INPUT,
+    KEPT_NORMS, KEPT_WIDE_NORMS, KEPT_POST_NORMS, KEPT_QK_NORMS, KEPT_ATTENTION_INPUT, KEPT_CROSS_INPUT, KEPT_MLP_INPUT,
     KEPT_SHARED_RESULT, KEPT_MASKS, KEPT_QKV, KEPT_PROJECTION_INPUT, KEPT_LATENT, KEPT_ROUTED, KEPT_MLP,
     KEPT_SHARED, KEPT_ADAPTERS, KEPT_CORE
 };
@@ -195,16 +200,10 @@ void packs(struct operators *ops, bool core);
 
 /* ---- the words of blocks ---- */
 
-/* Widths, on this GPU, of a product that LoRA may adapt. */
-struct adapted { double in, out; };
-/* Whether LoRA adapts the product. *adapted receives its widths in any case. */
-bool lora_adapts(const struct cut *cut, enum lora_target target, struct adapted *adapted);
 /* Whether the product's weights or an adapter of it are trained, so that the product's input must be kept. */
 bool lora_trains(const struct cut *cut, enum lora_target target);
-/* Whether blocks keep their frozen matrices in four bits; bytes of the largest of them on this GPU once it is converted
- * for its product, else 0. */
+/* Whether blocks keep their frozen matrices in four bits. */
 bool weights_packed(const struct cut *cut);
-double unpacked_weight(const struct cut *cut);
 /* B of the random matrix of a linear layer, which the forward makes and the backward makes again. */
 double random_matrix(const struct cut *cut);
 /* Whether a recomputation with early_stop leaves out the end of a block, from its last product on: the backward needs the
@@ -231,8 +230,7 @@ struct weight_product {
     enum place place;
     bool plain;              /* it stays in the format of activations, and its input is kept as it is: it is in no block,
                                 or no linear layer of the software's */
-    bool adapts;             /* LoRA may adapt it: */
-    enum lora_target target; /* whose training it follows, also where LoRA does not adapt it; COUNT: of none */
+    enum lora_target target; /* by which LoRA adapts it; COUNT: by none */
     int times;               /* equal GEMMs that compute it; 0: one */
     int matrices;            /* matrices that its one tensor counts as, for Muon; 0: one */
     const double *parts;     /* MATRIX_PARTS rows of it; NULL: it has one part */
@@ -248,10 +246,10 @@ struct weight_product {
 struct tensor product(struct operators *ops, const struct weight_product *product);
 /* The product after attention, with its bias; `pieces` as in struct weight_product. */
 void project(struct operators *ops, struct tensor in, bool pieces);
-/* A product outside of the halves of blocks, whose matrix is whole on every GPU. */
+/* A product outside of the halves of blocks, whose matrix is whole on every GPU; of the model's input, which needs no gradient,
+ * with a bias or without. */
 void outer_product(struct operators *ops, const char *name, enum product_id id, double rows, double out, double in);
-/* The adapter of several products of one input (LoRA; Hu et al. 2021, section 4.1). */
-void adapter(struct operators *ops, enum lora_target target);
+void input_product(struct operators *ops, const char *name, enum product_id id, double rows, double out, double in, bool biased);
 /* Appends the GEMMs alone, in the format of activations. */
 void plain_product(struct operators *ops, enum product_id id, double rows, double out, double in);
 /* A norm of the hidden states before a half of a block, its input and output kept; outside of the halves; of queries and
@@ -291,12 +289,18 @@ void mixer_projection(struct operators *ops, struct tensor in);
  * products, or on bytes. `recurrence`: the forward's FLOP of the mathematics, which model FLOPs count. */
 struct scan_kernel { const char *name; double flop, bytes; bool again; };
 void scan(struct operators *ops, const char *name, double recurrence, const struct scan_kernel *kernels, size_t count);
-/* What stands between the products of queries, keys and values and the projection. */
+/* What stands between the products of queries, keys and values and the projection; of cross attention, which has no mask and no
+ * positions. */
 struct tensor core(struct operators *ops);
+struct tensor cross_core(struct operators *ops);
+/* The biases of queries, keys and values of these widths, where there are any. */
+void qkv_bias(struct operators *ops, const char *name, double query, double key, double values);
 void post_norm(struct operators *ops, const char *name);
 void residual(struct operators *ops, const char *name);
 /* A row of a table for each token; `further`: it is added to the hidden states. */
 void lookup(struct operators *ops, const char *name, double rows, double columns, bool further);
+/* The biases that all blocks of a stack add to their scores. */
+void lookup_biases(struct operators *ops);
 /* The cross-entropy over this GPU's share of the vocabulary. */
 void loss(struct operators *ops);
 /* Says that the current operator belongs to the end that ends_early leaves out. */
@@ -306,7 +310,7 @@ void block(struct operators *ops);
 
 /* ---- the kinds of parts of a layer: a file of strategies/blocks/ each, and one line of its list.h ---- */
 
-enum part { PART_EMBEDDING, PART_ATTENTION, PART_MLP, PART_PREDICTION, PART_HEAD };
+enum part { PART_INPUT, PART_EMBEDDING, PART_ATTENTION, PART_CROSS, PART_MLP, PART_PREDICTION, PART_HEAD };
 struct part_kind {
     enum part part;
     bool (*stands)(const struct cut *cut);       /* whether it is this kind; NULL: always */

@@ -31,8 +31,11 @@ void block(struct operators *ops)
     const struct cut *cut = ops->cut;
     struct tensor in = {0};
 
-    ops->base = cut->own_tokens * cut->hidden * cut->value; /* the gradient along the residual */
-    ops->unpacked = unpacked_weight(cut);
+    if (cut->begins)
+        write_part(ops, PART_EMBEDDING, in);
+    ops->base = cut->own_tokens * cut->hidden * cut->value; /* the gradient along the residual; of the encoder's output */
+    if (cut->source)
+        ops->base += cut->source->own_tokens * cut->hidden * cut->value;
     ops->half = HALF_ATTENTION;
     if (cut->mixer != MIXER_NONE) {
         in = norm(ops, "attention-norm", KEPT_ATTENTION_INPUT);
@@ -42,6 +45,10 @@ void block(struct operators *ops)
         residual(ops, "attention-residual");
         packs(ops, false);
         packs(ops, true);
+    }
+    if (cut->source) {
+        write_part(ops, PART_CROSS, norm(ops, "cross-norm", KEPT_CROSS_INPUT));
+        residual(ops, "cross-residual");
     }
     if (cut->has_mlp) {
         if (!cut->shape->parallel)
@@ -56,4 +63,9 @@ void block(struct operators *ops)
         residual(ops, "mlp-residual");
     }
     ops->block_end = ops->list.count;
+    if (cut->closes && cut->shape->final_norm) {
+        ops->half = HALF_NEITHER;
+        outer_norm(ops, "encoder-norm", PLACE_FIRST);
+        keep_outer(ops, "norm input", cut->own_tokens * cut->hidden, cut->value);
+    }
 }

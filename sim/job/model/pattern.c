@@ -146,7 +146,7 @@ const char *transformer_kind(struct arena *arena, const struct transformer *shap
             hybrid |= mixer_letters[i].mixer > MIXER_LATENT;
             text = arena_printf(arena, "%s %s,", text, mixer_letters[i].what);
         }
-    return !hybrid ? "a transformer" : arena_printf(arena, "%.*s", (int)strlen(text) - 1, text);
+    return shape->vision ? "a vision transformer" : shape->encoder ? "an encoder-decoder" : !hybrid ? "a transformer" : arena_printf(arena, "%.*s", (int)strlen(text) - 1, text);
 }
 
 int mixer_widths(const struct transformer *shape, struct mixer_width widths[MIXER_WIDTHS])

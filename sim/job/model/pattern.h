@@ -37,7 +37,7 @@ struct halves transformer_halves(const struct transformer *shape, int block);
 const char *pattern_wrong(const char *pattern);
 /* Whether any block has that mixer. */
 bool transformer_mixes(const struct transformer *shape, enum mixer mixer);
-/* "a transformer", or "a hybrid of attention, Mamba-2", in the arena. */
+/* "a transformer", "a vision transformer", "an encoder-decoder", or "a hybrid of attention, Mamba-2", in the arena. */
 const char *transformer_kind(struct arena *arena, const struct transformer *shape);
 /* Fills the number of layers where the pattern says it; checks letters, parentheses and mappings. */
 void pattern_finish(struct transformer *shape, struct error *err);

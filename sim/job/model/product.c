@@ -16,7 +16,7 @@
 #include "hardware/gpu.h"
 #include "kernels/cost.h"
 
-/* ---- LoRA: which products have adapters, and the widths of these products on this GPU ---- */
+/* ---- LoRA: which products have adapters ---- */
 
 static const char *const target_names[] = {
     [LORA_QKV] = "qkv", [LORA_PROJECTION] = "projection", [LORA_MLP_UP] = "mlp-up", [LORA_MLP_DOWN] = "mlp-down", NULL,
@@ -26,60 +26,34 @@ static const char *const weights_names[] = ENUM_NAMES(LORA_WEIGHTS);
 static const struct field lora_fields[] = {
     {KEY(lora, rank), .kind = FIELD_INT, .required = true, .min = 1, .max = 65536, .brief = "rank of the adapters"},
     {KEY(lora, targets), .kind = FIELD_CHOICES, .choices = target_names, .fallback = "[qkv]",
-     .brief = "the GEMMs of every block that get an adapter"},
+     .brief = "the GEMMs of every block that get an adapter each: qkv in latent attention all four that give queries, keys and "
+              "values; mlp-up and mlp-down of experts and shared experts too"},
     {KEY(lora, weights), .kind = FIELD_CHOICE, .choices = weights_names, .fallback = "full",
      .choice_briefs = NAMES("the model's number format",
                             "four bits with quantized scales (QLoRA), converted before each "
-                            "GEMM (bitsandbytes)"),
+                            "GEMM (bitsandbytes)",
+                            "GPTQ's four bits, converted in each forward by PyTorch's operators and kept converted for the "
+                            "backward (AutoGPTQ without ExLlama's kernels, which have no backward)"),
      .brief = "how blocks keep the weights of their GEMMs, which are frozen"},
 };
 const struct table lora_table = {
     TABLE("memory: lora", "low-rank adapters are trained and the model's own weights are frozen", lora, lora_fields),
 };
 
-bool lora_adapts(const struct cut *cut, enum lora_target target, struct adapted *adapted)
-{
-    const struct adapted widths[LORA_TARGET_COUNT] = {
-        [LORA_QKV] = {cut->hidden, cut->projected},
-        [LORA_PROJECTION] = {cut->attended, cut->hidden},
-        [LORA_MLP_UP] = {cut->hidden, (cut->shape->mlp == MLP_SWIGLU ? 2 : 1) * cut->ffn},
-        [LORA_MLP_DOWN] = {cut->ffn, cut->hidden},
-    };
-    const int *targets = cut->lora ? cut->lora->targets.items : NULL;
-    bool adapts = false;
-
-    *adapted = target < LORA_TARGET_COUNT ? widths[target] : (struct adapted){0};
-    for (size_t i = 0; targets && i < cut->lora->targets.count; i++)
-        adapts |= targets[i] == (int)target;
-    return adapts;
-}
-
 bool lora_trains(const struct cut *cut, enum lora_target target)
 {
-    struct adapted adapted;
+    bool trains = !cut->lora;
 
-    return !cut->lora || lora_adapts(cut, target, &adapted);
+    for (size_t i = 0; cut->lora && i < cut->lora->targets.count; i++)
+        trains |= ((const int *)cut->lora->targets.items)[i] == (int)target;
+    return trains;
 }
 
 bool weights_packed(const struct cut *cut)
 {
-    return cut->lora && cut->lora->weights == LORA_WEIGHTS_NF4;
+    return cut->lora && cut->lora->weights != LORA_WEIGHTS_FULL;
 }
 
-double unpacked_weight(const struct cut *cut)
-{
-    double most = 0;
-
-    for (int target = 0; weights_packed(cut) && target < LORA_TARGET_COUNT; target++) {
-        struct adapted width;
-
-        lora_adapts(cut, (enum lora_target)target, &width);
-        if (target == LORA_MLP_UP && cut->shape->mlp == MLP_SWIGLU && !cut->shape->ways.fused_gate)
-            width.out /= 2;
-        most = fmax(most, width.in * width.out);
-    }
-    return most * cut->value;
-}
 /* ---- kernels ---- */
 
 /* The three kernels of Y = X W^T, with X of rows x in and W of out x in, as frameworks store it. Gradients: dX = dY W,
@@ -89,7 +63,7 @@ struct gemm {
     enum product_id id;
     enum dtype dtype;
     double experts, rows, out, in, kept_rows;
-    bool trained, narrow;
+    bool trained, narrow, data;      /* data: nobody needs the gradient of X */
 };
 
 static void gemms(struct operators *ops, const struct gemm *gemm)
@@ -110,7 +84,8 @@ static void gemms(struct operators *ops, const struct gemm *gemm)
     weight.phase = PHASE_BACKWARD_WEIGHT, weight.layout = transposed ? LAYOUT_NT : LAYOUT_TN;
     weight.m = gemm->out, weight.n = gemm->in, weight.k = gemm->kept_rows;
     product_kernel(ops, forward);
-    product_kernel(ops, input);
+    if (!gemm->data)
+        product_kernel(ops, input);
     if (gemm->trained)
         product_kernel(ops, weight);
 }
@@ -118,7 +93,7 @@ static void gemms(struct operators *ops, const struct gemm *gemm)
 void plain_product(struct operators *ops, enum product_id id, double rows, double out, double in)
 {
     gemms(ops,
-          &(struct gemm){id, ops->cut->dtype, 0, rows, out, in, rows, !ops->cut->lora || id == PRODUCT_LORA, false});
+          &(struct gemm){id, ops->cut->dtype, 0, rows, out, in, rows, !ops->cut->lora, false, false});
 }
 
 /* What a linear layer computes in addition where it keeps the projection of its input instead of the input: the random
@@ -142,20 +117,50 @@ static void random_projections(struct operators *ops, double rows, double out, d
     product_kernel(ops, product);
 }
 
+/* GPTQ's weights in the format of the product, by PyTorch's operators (AutoGPTQ at 9f7d3707, nn_modules/qlinear/
+ * qlinear_cuda_old.py, forward, which trains; groups of 128): each word of eight is copied to eight words and shifted, these
+ * become bytes and are masked, the group's zero is subtracted, and the group's scale multiplied, which widens; of zeros four such
+ * operators. torch.matmul keeps the result for the gradient of its input. */
+static void unpack_integers(struct operators *ops, double weight, int experts)
+{
+    enum { GROUP = 128 };
+    const double v = ops->cut->value, weights = experts * weight, word = 4, zeros = weights / GROUP;
+
+    operator_begin(ops, "unpack", 0)->peak.forward = weight * (word + 1);
+    plain_kernels(ops, "unpack-zeros", PHASE_FORWARD, CLASS_OTHER, 4 * experts, zeros * ((word / 8 + word) + (word + 1) + 2 * (1 + 1)));
+    unvectorized_kernels(ops, "unpack-shift", PHASE_FORWARD, CLASS_OTHER, experts, weights, weights * (word / 8 + word));
+    unvectorized_kernels(ops, "unpack-bytes", PHASE_FORWARD, CLASS_COPY, experts, weights, weights * (word + 1));
+    plain_kernels(ops, "unpack-mask", PHASE_FORWARD, CLASS_OTHER, experts, weights * (1 + 1));
+    unvectorized_kernels(ops, "unpack-zero", PHASE_FORWARD, CLASS_OTHER, experts, weights, weights * (1 + 1) + zeros);
+    unvectorized_kernels(ops, "unpack-scale", PHASE_FORWARD, CLASS_OTHER, experts, weights, weights * (1 + v) + zeros * v);
+    keep(ops, (struct kept_value){.name = "unpacked weights", .order = KEPT_ADAPTERS, .kind = KEPT_AS_IT_IS, .half = HALF_ATTENTION,
+                                  .rows = weights, .as = {1, v, 1}});
+}
+
 /* What turns frozen weights of four bits into the format of the product, each time: the scales (one of 8 bits for 64
  * values) are converted to fp32 and moved by their mean, then each value is looked up and scaled (bitsandbytes,
- * functional.py: dequantize_4bit; autograd/_functions.py: MatMul4Bit, forward and backward). */
-static void unpack_kernels(struct operators *ops, double weights)
+ * functional.py: dequantize_4bit; autograd/_functions.py: MatMul4Bit, forward and backward). Each expert's are a matrix of
+ * their own, converted when its turn comes.
+ * The look-up takes twice as long as a copy of as many bytes, at least: a kernel that looks values up in shared memory is 2.0 to
+ * 2.2 times as fast as bitsandbytes' on A100 (Qi et al. 2026, arXiv 2604.02556), and one by shuffles within warps 1.36 to 2.07
+ * times on A100 and H100 (bitsandbytes pull request 1747, September 2025); neither can be faster than a copy. */
+static void unpack_kernels(struct operators *ops, double weight, int experts)
 {
     const struct cut *cut = ops->cut;
-    const double scales = weights / 64;
+    const double weights = experts * weight, scales = weights / 64, as_copy = 2;
 
     if (!weights_packed(cut))
         return;
+    if (cut->lora->weights == LORA_WEIGHTS_INT4) {
+        unpack_integers(ops, weight, experts);
+        return;
+    }
+    ops->unpacked = fmax(ops->unpacked, weight * cut->value);
     operator_begin(ops, "unpack", 0);
     for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++) {
-        plain_kernels(ops, "unpack-scales", (enum phase)phase, CLASS_OTHER, 2, scales * ((1 + 4) + (4 + 4)));
-        memory_kernel(ops, "unpack", (enum phase)phase, CLASS_COPY, weights * (4 / 8. + cut->value) + scales * 4);
+        plain_kernels(ops, "unpack-scales", (enum phase)phase, CLASS_OTHER, 2 * experts, scales * ((1 + 4) + (4 + 4)));
+        plain_kernels(ops, "unpack", (enum phase)phase, CLASS_COPY, experts,
+                      as_copy * (weights * (4 / 8. + cut->value) + scales * 4));
     }
 }
 
@@ -223,23 +228,53 @@ static void product_sends(struct operators *ops, const struct weight_product *pr
         sends(ops, SENT_SUM, 1, 0, bytes);
 }
 
+/* Low-rank matrices A and B beside a product (Hu et al. 2021, section 4.1: Y + X A B). PEFT computes the frozen product and
+ * its bias first (peft/tuners/lora/layer.py, Linear.forward: base_layer, then lora_B(lora_A(x)) times a number, and the sum of
+ * both), so an adapter's may be a block's last product. Where kernels are fused, the number is part of the sum (Transformer
+ * Engine's ForwardLinearScaleAdd, NeMo AutoModel's lora_kernel.py). Experts have one each, in grouped products (NeMo AutoModel, _peft/lora_experts.py:
+ * GroupedExpertsLoRA; PEFT, where experts are modules), or one for all of them, whose gradient all GPUs of the expert group
+ * sum (Megatron Bridge, peft/lora.py: share_expert_adapters). */
+static void adapter(struct operators *ops, const struct weight_product *product, double out, bool ends)
+{
+    const struct cut *cut = ops->cut;
+    double rows = product->in.rows, in = product->in.width, rank = cut->lora->rank;
+    double experts = cut->shape->ways.shared_adapters ? 0 : product->experts, copies = fmax(1, experts);
+    enum place place = experts > 0 ? PLACE_EXPERT_ADAPTERS : PLACE_ADAPTERS;
+    struct gemm gemm = {PRODUCT_LORA, cut->dtype, experts, rows, rank, in, rows, true, false, false};
+    const struct matrix a = {rank, in, .count = copies, .expert = experts > 0}, b = {out, rank, .count = copies, .expert = experts > 0};
+
+    operator_begin(ops, "lora-a", product->modules);
+    gemms(ops, &gemm);
+    operator_begin(ops, "lora-b", product->modules)->ends = ends;
+    gemm.out = out, gemm.in = rank;
+    gemms(ops, &gemm);
+    for (int phase = PHASE_FORWARD; !cut->shape->ways.fused_kernels && phase <= PHASE_BACKWARD_INPUT; phase++)
+        memory_kernel(ops, "lora-scale", (enum phase)phase, CLASS_OTHER, 2 * rows * out * cut->value);
+    memory_kernel(ops, "lora-sum", PHASE_FORWARD, CLASS_OTHER, 3 * rows * out * cut->value);
+    memory_kernel(ops, "lora-sum", PHASE_BACKWARD_INPUT, CLASS_OTHER, 3 * rows * in * cut->value);
+    parameter(ops, (struct weights){.place = place, .elements = copies * rank * in, .rows = copies * rank, .matrix = a});
+    parameter(ops, (struct weights){.place = place, .elements = copies * out * rank, .rows = copies * out, .matrix = b});
+    keep(ops, (struct kept_value){.name = "adapter", .order = KEPT_ADAPTERS, .kind = KEPT_VALUES, .half = HALF_ATTENTION,
+                                  .rows = rows, .as = {rank, cut->value, 1}});
+}
+
 /* A product of weights in a block, or of the weights of `experts`. Under LoRA W is frozen. */
 struct tensor product(struct operators *ops, const struct weight_product *product)
 {
     const struct cut *cut = ops->cut;
     int times = product->times > 0 ? product->times : 1;
     bool narrow = cut->fp8 && !product->plain, trained = lora_trains(cut, product->target);
-    bool adapted = product->adapts && cut->lora && trained, ends = ops->half == HALF_MLP && ends_early(cut);
+    bool adapted = cut->lora && trained, ends = ops->half == HALF_MLP && ends_early(cut) && product->split == SPLIT_ROWS;
     double rows = product->in.rows, in = product->in.width, out = product->out / times;
 
     for (int i = 0; i < times; i++) {
         size_t first = ops->list.count;
 
         if (!product->plain)
-            unpack_kernels(ops, out * in);
+            unpack_kernels(ops, out * in, (int)fmax(1, product->experts));
         operator_begin(ops, product_names[product->id], product->modules);
         gemms(ops, &(struct gemm){product->id, narrow ? cut->narrow : cut->dtype, product->experts, rows, out, in,
-                                  product->plain ? rows : projected_rows(cut, rows), !cut->lora, narrow});
+                                  product->plain ? rows : projected_rows(cut, rows), !cut->lora, narrow, false});
         if (!product->plain)
             ops->list.items[ops->current].peak.forward = random_matrix(cut);
         if (i == 0)
@@ -249,15 +284,15 @@ struct tensor product(struct operators *ops, const struct weight_product *produc
         if (narrow)
             casts(ops, product, out);
         for (size_t k = first; k < ops->list.count; k++)
-            ops->list.items[k].ends = ends && product->split == SPLIT_ROWS && !adapted;
+            ops->list.items[k].ends = ends && !adapted;
+        if (adapted)
+            adapter(ops, product, out, ends);
     }
     product_weights(ops, product);
     if (product->in.kept >= 0)
         ops->values.items[product->in.kept].as.tensors += trained * (product->readers ?
                                                                          product->readers :
                                                                          (int)fmax(1, product->matrices));
-    if (product->adapts)
-        adapter(ops, product->target);
     return (struct tensor){rows, product->out, -1, product->modules};
 }
 
@@ -266,7 +301,7 @@ void project(struct operators *ops, struct tensor in, bool pieces)
     const struct cut *cut = ops->cut;
 
     product(ops, &(struct weight_product){.id = PRODUCT_PROJECTION, .in = in, .out = cut->hidden, .split = SPLIT_ROWS,
-                                          .place = PLACE_BLOCK, .adapts = true, .target = LORA_PROJECTION,
+                                          .place = PLACE_BLOCK, .target = LORA_PROJECTION,
                                           .bias = cut->shape->projection_bias, .sums = true, .pieces = pieces});
     if (cut->shape->projection_bias)
         bias(ops, "projection-bias", cut->own_tokens, cut->hidden, cut->shape->ways.fused_kernels);
@@ -277,6 +312,17 @@ void outer_product(struct operators *ops, const char *name, enum product_id id, 
     operator_begin(ops, name, 0);
     plain_product(ops, id, rows, out, in);
     matrix(ops, PLACE_FIRST, out, in);
+}
+
+void input_product(struct operators *ops, const char *name, enum product_id id, double rows, double out, double in, bool biased)
+{
+    operator_begin(ops, name, 0);
+    gemms(ops, &(struct gemm){id, ops->cut->dtype, 0, rows, out, in, rows, !ops->cut->lora, false, true});
+    matrix(ops, PLACE_FIRST, out, in);
+    if (!biased)
+        return;
+    vector(ops, PLACE_FIRST, out);
+    bias(ops, "input-bias", rows, out, true);
 }
 
 void gate_sum(struct operators *ops, double rows)
@@ -290,26 +336,4 @@ void ends_block(struct operators *ops)
     bool adapted = ops->cut->lora && lora_trains(ops->cut, LORA_MLP_DOWN);
 
     ops->list.items[ops->current].ends = ends_early(ops->cut) && !adapted;
-}
-
-/* The last product is the adapter's, if there is one: PEFT computes the frozen product and its bias first
- * (peft/tuners/lora/layer.py, Linear.forward: base_layer, then lora_B(lora_A(x))). */
-void adapter(struct operators *ops, enum lora_target target)
-{
-    const struct cut *cut = ops->cut;
-    struct adapted width;
-
-    if (!lora_adapts(cut, target, &width))
-        return;
-    operator_begin(ops, "lora-a", 0);
-    plain_product(ops, PRODUCT_LORA, cut->tokens, cut->lora->rank, width.in);
-    operator_begin(ops, "lora-b", 0)->ends = target == LORA_MLP_DOWN && ends_early(cut);
-    plain_product(ops, PRODUCT_LORA, cut->tokens, width.out, cut->lora->rank);
-    memory_kernel(ops, "lora-sum", PHASE_FORWARD, CLASS_OTHER, 3 * cut->tokens * width.out * cut->value);
-    memory_kernel(ops, "lora-sum", PHASE_BACKWARD_INPUT, CLASS_OTHER, 3 * cut->tokens * width.in * cut->value);
-    matrix(ops, PLACE_ADAPTERS, width.in, cut->lora->rank);
-    matrix(ops, PLACE_ADAPTERS, cut->lora->rank, width.out);
-    keep(ops, (struct kept_value){.name = "adapter",
-                             .order = KEPT_ADAPTERS, .kind = KEPT_VALUES, .half = HALF_ATTENTION, .rows = cut->tokens,
-                             .as = {cut->lora->rank, cut->value, 1}});
 }

@@ -136,13 +136,14 @@ static void row_sends(struct operators *ops)
         sends(ops, SENT_ROW_SUMS, 1, 1, (cut->gathers_tokens ? cut->arriving : cut->received) * width);
 }
 
-/* Kept are the inputs of the experts, and their outputs, which the gradients of the probabilities need. */
+/* Kept are the inputs of the experts, which gradients of trained weights need, and their outputs, which those of the
+ * probabilities need. */
 struct tensor rows(struct operators *ops)
 {
     const struct cut *cut = ops->cut;
     bool operators = rows_by_operators(cut);
     struct kept_value value = {.name = "expert rows", .order = KEPT_ROUTED, .kind = KEPT_VALUES,
-                               .rows = cut->received + !operators * cut->sent, .as = {cut->routed, cut->value, 1}};
+                               .rows = lora_trains(cut, LORA_MLP_UP) * cut->received + !operators * cut->sent, .as = {cut->routed, cut->value, 1}};
 
     operator_begin(ops, "rows", 0)->peak.backward = (cut->sent + cut->received) * cut->routed * cut->value;
     row_kernels(ops);
@@ -189,7 +190,7 @@ void router(struct operators *ops, struct tensor in)
 
     in.rows = cut->own_tokens;
     product(ops, &(struct weight_product){.id = PRODUCT_ROUTER, .in = in, .out = cut->shape->experts,
-                                          .place = PLACE_MLP, .plain = true, .target = LORA_MLP_UP,
+                                          .place = PLACE_MLP, .plain = true, .target = LORA_TARGET_COUNT,
                                           .bias = cut->shape->router_bias});
     operator_begin(ops, "routing", 0);
     for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++)

@@ -42,7 +42,7 @@ static void separate_scores(struct operators *ops, const struct cut *cut)
     bool plain = !cut->shape->ways.fused_kernels, causal = cut->shape->causal,
          multiplied = cut->shape->ways.multiplied_mask;
     bool placed = plain && cut->shape->ways.scores_in_place, fills = causal && (!plain || (placed && !multiplied));
-    double inputs = cut->tokens * (cut->query + cut->key + cut->values), half = cut->scores * cut->value;
+    double inputs = cut->tokens * head_widths(cut), half = cut->scores * cut->value;
     double values = 2 * cut->scores * (plain ? cut->value : 4);
 
     for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++) {
@@ -81,6 +81,10 @@ void plain_attention(struct operators *ops, const struct cut *cut)
     head_product(ops, cut, PRODUCT_SCORES, LAYOUT_NT, cut->sequence, cut->query_size);
     if (cut->shape->alibi)
         memory_kernel(ops, "alibi", PHASE_FORWARD, CLASS_OTHER, 2 * values);
+    if (cut->shape->relative_positions) {        /* their gradient is summed over samples, and added to other blocks' */
+        memory_kernel(ops, "score-biases", PHASE_FORWARD, CLASS_OTHER, 2 * values);
+        memory_kernel(ops, "score-biases", PHASE_BACKWARD_INPUT, CLASS_REDUCTION, values * (1 + 2 / cut->batch));
+    }
     if (!fuses)
         separate_scores(ops, cut);
     for (int phase = PHASE_FORWARD; casts && phase <= PHASE_BACKWARD_INPUT; phase++)
@@ -121,7 +125,7 @@ static void attention_casts(struct operators *ops, const struct cut *cut)
  * Traffic: the forward reads Q, K, V and writes O; the backward reads Q, K, V, O, dO and writes dQ, dK, dV, with sums
  * of dQ in fp32; both have one fp32 sum per row of scores.
  * Causal: blocks above the diagonal are skipped, equally many on each GPU of a context group (the zigzag split); with a
- * window also the scores below its band. Chunks and documents are shorter samples. A slice sees all keys before it:
+ * window also the scores below its band. Not causal: a window lies on both sides of a query. Chunks and documents are shorter samples. A slice sees all keys before it:
  * this takes as long as without a mask, with as many scores. */
 void flash_attention(struct operators *ops, const struct cut *cut)
 {
@@ -131,7 +135,7 @@ void flash_attention(struct operators *ops, const struct cut *cut)
     double chunks = fmax(documents, cut->shape->chunked && limit > 0 ? cut->sequence / limit : 1);
     double window = cut->shape->chunked ? 0 : limit, keys = cut->sequence / chunks, scores = cut->scores / chunks;
     double own = attention_share(keys / (cut->before + 1), causal, window);
-    double share = causal ? (cut->before + own) / (cut->before + 1) : 1, rows = 4 * cut->scores / cut->sequence;
+    double share = (cut->before + own) / (cut->before + 1), rows = 4 * cut->scores / cut->sequence;
     bool masked = causal && cut->before == 0;
     double in_out = cut->tokens * cut->value * (cut->query + cut->attended);
     double keys_values = cut->batch * cut->sequence * cut->value * (cut->key + cut->values);
@@ -139,7 +143,7 @@ void flash_attention(struct operators *ops, const struct cut *cut)
     struct kernel kernel = {
         .name = "flash-attention", .kind = KERNEL_ATTENTION, .dtype = narrow ? DTYPE_FP8 : cut->dtype, .launches = 1, .causal = masked,
         .window = window, .batch = cut->batch * cut->heads * chunks, .m = cut->queries / chunks,
-        .n = masked ? keys : keys * share,
+        .n = causal && !masked ? keys * share : keys,
         .sliced = cut->slices > 1 ? cut->slices / (masked ? 1 : cut->before + own) : 0,
     };
 

@@ -97,20 +97,25 @@ static double kept_results(const struct operators *ops, bool needed)
 
 /* ---- parameters ---- */
 
-/* Dettmers et al. 2023, section 3, "Double Quantization": 4 bits a value, 8 for the scale of 64 values, 32 for that of
- * 256 of these scales. */
-static const double packed_bytes = 4 / 8. + 1 / 64. + 4 / (64. * 256);
+/* B of a value. Dettmers et al. 2023, section 3, "Double Quantization": 4 bits a value, 8 for the scale of 64 values, 32 for that
+ * of 256 of these scales. GPTQ: of each 128 values a scale in half precision and a zero of 4 bits. */
+static double packed_bytes(const struct cut *cut)
+{
+    return cut->lora->weights == LORA_WEIGHTS_NF4 ? 4 / 8. + 1 / 64. + 4 / (64. * 256) : 4 / 8. + (2 + 4 / 8.) / 128;
+}
 
 /* LoRA freezes all but its adapters; blocks may keep their frozen weights in four bits. */
 static void add_tensor(struct layer *layer, const struct cut *cut, const struct weights *weights, double *sizes,
                        double *rows, struct linear *linears, struct matrix *matrices)
 {
-    bool packs = weights->linear.out > 0 && weights->linear.place == LINEAR_BLOCK && weights_packed(cut);
-    double kept = packs ? packed_bytes / cut->value : 1;
+    bool packs = weights->linear.out > 0 && weights->linear.place != LINEAR_OUTPUT && weights_packed(cut);
+    double kept = packs ? packed_bytes(cut) / cut->value : 1;
+    bool experts = weights->place == PLACE_EXPERTS || weights->place == PLACE_EXPERT_ADAPTERS;
 
-    if (cut->lora && weights->place != PLACE_ADAPTERS) {
+    if (cut->lora && weights->place < PLACE_ADAPTERS) {
         layer->packed += weights->elements * (1 - kept);
         layer->frozen += weights->elements * kept;
+        layer->divided_frozen += experts ? weights->elements * kept : 0;
         return;
     }
     if (weights->linear.out > 0)
@@ -118,11 +123,11 @@ static void add_tensor(struct layer *layer, const struct cut *cut, const struct 
     if (weights->elements == 0)
         return;
     layer->parameters += weights->elements;
-    layer->divided_parameters += weights->place == PLACE_EXPERTS ? weights->elements : 0;
+    layer->divided_parameters += experts ? weights->elements : 0;
     sizes[layer->ntensors] = weights->elements;
     matrices[layer->ntensors] = weights->matrix;
     rows[layer->ntensors++] = weights->rows;
-    layer->ndivided += weights->place == PLACE_EXPERTS;
+    layer->ndivided += experts;
 }
 
 static void add_parameters(struct arena *arena, const struct operators *ops, struct layer *layer)

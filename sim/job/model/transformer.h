@@ -21,6 +21,7 @@ struct ways {
     bool fused_experts;          /* one kernel computes the products of all experts of a GPU */
     int router;                  /* enum router: how each token's experts are chosen */
     int routed_rows;             /* enum routed_rows: how rows go into the order of the experts, and back */
+    bool shared_adapters;        /* LoRA gives all experts of a block one adapter; false: each has its own */
     bool gathered_qkv;           /* tensor degrees above kv_heads gather what a product of QKV gives */
     bool fused_clamp;            /* SwiGLU's kernel clamps, and products of experts add their biases */
     bool fused_bias;             /* products add their biases; default: the opposite of fused_kernels */
@@ -29,6 +30,16 @@ struct ways {
     int attention_format;        /* enum attention_format: of its products */
     bool autocast;               /* weights are fp32, and so what is not a product: PyTorch's autocast */
 };
+
+/* What an image is cut into: squares of `patch` pixels a side, which a product brings to `hidden`; learned tokens stand before
+ * them, of which each of the first `classifiers` has one of its own. */
+struct vision { const struct node *node; int image, patch, channels, tokens, classifiers; bool bias; };
+extern const struct table vision_table;
+
+/* The encoder of a model with two sides: its blocks are like the decoder's without cross attention, and not causal. With `mels` its
+ * sample is a spectrogram of so many rows, and two convolutions are its first layer; else it is a text. */
+struct encoder { const struct node *node; int layers, sequence, mels; };
+extern const struct table encoder_table;
 
 /* The shape of a transformer. Presets and Hugging Face configurations are read into it. */
 struct transformer {
@@ -42,6 +53,9 @@ struct transformer {
     int vocabulary;
     int positions;               /* learned position embeddings; 0: none (rotary) */
     int token_types;             /* BERT's segment embeddings; 0: none */
+    struct encoder *encoder;     /* whose output all blocks read too, by cross attention; NULL: the model has one side */
+    int relative_positions;      /* rows of a table of biases by the distance of query and key, a value a head (T5); 0: none */
+    struct vision *vision;       /* a sample is an image, not a text; NULL: it is a text */
     int embedding_size;          /* width of the embedding's rows; if it is not `hidden`, a product brings them to it, and
                                     another one back; default: hidden */
     int norm;                    /* enum norm: layernorm | rmsnorm */
@@ -51,8 +65,10 @@ struct transformer {
     bool parallel;               /* the MLP reads what the attention reads: a block has one norm before both */
     int mlp;                     /* enum mlp: gelu, squared-relu, xielu (two products) | swiglu (three) */
     bool qkv_bias, bias;         /* biases of queries, keys and values; of the other products in a block */
+    bool key_bias, keys_biased;  /* as the key says, and where it is left out as qkv_bias: keys have a bias */
     bool projection_bias;        /* of the attention's output; default: bias */
     bool head_bias;              /* of a language model's output layer */
+    bool transform_bias;         /* of BERT's transform before it */
     bool alibi;                  /* attention has a bias that falls with the distance instead of rotary positions */
     bool tied;                   /* the output layer shares the embedding's weights */
     bool final_norm;
@@ -64,7 +80,8 @@ struct transformer {
     struct list full_blocks;     /* of int: instead, the blocks that have none */
     bool causal;                 /* decoder: fused kernels skip scores above the diagonal, products compute them; model
                                     FLOPs include them, as in papers */
-    int head;                    /* enum head: language model | masked language model with BERT's transform | none */
+    int head;                    /* enum head: language model | masked language model with BERT's transform | none | classifier */
+    int classes;                 /* of a classifier */
     double dropout;              /* after the embedding, the projection and the MLP; 0: no masks are stored */
     double attention_dropout;    /* of the attention probabilities; default: dropout */
     double expert_skew;          /* with experts: the i-th busiest gets a share as i^-skew; 0: all alike */
@@ -97,6 +114,12 @@ struct transformer {
 };
 /* Fills the defaults that depend on other keys, and checks that the values fit together. */
 int transformer_finish(struct transformer *shape, struct error *err);
+/* B of a sample as the data loader gives it: tokens as 64-bit integers, or an image's or a spectrogram's values in fp32. */
+double transformer_sample(const struct transformer *shape);
+/* Whether a decoder's tokens have the rows of its encoder's embedding. */
+bool shares_embedding(const struct transformer *shape);
+/* The encoder as a shape of its own, in the arena. */
+const struct transformer *transformer_encoder(struct arena *arena, const struct transformer *shape);
 /* Rows of the embedding: the vocabulary as it was written or, if it does not divide by `tensor`, the padded one. */
 double transformer_vocabulary(const struct transformer *shape, int tensor);
 /* The vocabulary rounded up to a multiple of 128 x tensor, as Megatron-LM pads any vocabulary
@@ -129,7 +152,7 @@ enum attention_format { ATTENTION_FORMATS(ENUM_VALUE) };
 enum mixer_context { MIXER_CONTEXTS(ENUM_VALUE) };
 #define HEADS(X) \
     X(HEAD_LANGUAGE_MODEL, "language-model") X(HEAD_MASKED_LANGUAGE_MODEL, "masked-language-model") \
-    X(HEAD_NONE, "none")
+    X(HEAD_NONE, "none") X(HEAD_CLASSIFIER, "classifier")
 enum head { HEADS(ENUM_VALUE) };
 extern const struct table transformer_table;
 extern const struct table transformer_change_table;      /* the same keys, all of them optional */

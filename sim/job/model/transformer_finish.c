@@ -55,16 +55,14 @@ static void check_values(const struct transformer *shape, struct error *err)
          "transformer: mtp: goes with 'head: language-model', whose output layer predicts tokens", {0}},
         {shape->alibi && shape->positions > 0, loc_of(shape, "alibi"),
          "transformer: alibi: goes with 'positions: 0', found %d learned positions", {shape->positions}},
+        {shape->key_bias && !shape->qkv_bias, loc_of(shape, "key_bias"),
+         "transformer: key_bias: goes with 'qkv_bias: true'; expected false, or none", {0}},
         {shape->qk_norm && shape->kv_rank, loc_of(shape, "qk_norm"),
          "transformer: qk_norm: does not go with latent attention, whose latent vectors have norms; leave it out", {0}},
         {shape->q_rank && shape->attention_gate, loc_of(shape, "attention_gate"),
          "transformer: attention_gate: does not go with q_rank; leave it out", {0}},
         {shape->parallel && shape->post_norms, loc_of(shape, "post_norms"),
          "transformer: post_norms: does not go with parallel", {0}},
-        {shape->window > 0 && !shape->causal, loc_of(shape, "window"),
-         "transformer: window: goes with a decoder, whose queries see earlier keys; expected 'causal: true', or no window", {0}},
-        {shape->q_rank && shape->attention_gate, loc_of(shape, "attention_gate"),
-         "transformer: attention_gate: does not go with q_rank; leave it out", {0}},
         {shape->kv_rank && split, loc_of(shape, "fused_qkv"),
          "software: fused_qkv: has no effect here: latent attention has GEMMs of its own for queries, keys and values; leave it "
          "out", {0}},
@@ -74,6 +72,86 @@ static void check_values(const struct transformer *shape, struct error *err)
     };
 
     clashes_add(err, clashes, COUNT(clashes));
+}
+
+/* Patches and learned tokens are the sequence, and there is no vocabulary. */
+static void finish_vision(struct transformer *shape, struct error *err)
+{
+    struct vision *vision = shape->vision;
+    bool classifies = shape->head == HEAD_CLASSIFIER, said = vision && given(shape, "sequence");
+    bool narrow = given(shape, "embedding_size") && shape->embedding_size != shape->hidden;
+    int classifiers = vision ? vision->classifiers : 0;
+    int tokens = vision ? vision->tokens + (vision->image / vision->patch) * (vision->image / vision->patch) : 0;
+    const struct clash clashes[] = {
+        {vision && vision->image % vision->patch, loc_of(shape, "vision"),
+         "transformer: vision: patches of %d pixels do not divide an image of %d", {vision ? vision->patch : 0, vision ? vision->image : 0}},
+        {said && shape->sequence != tokens, loc_of(shape, "sequence"),
+         "transformer: sequence: %d, but the patches and learned tokens of 'vision' are %d; leave it out", {shape->sequence, tokens}},
+        {vision && given(shape, "causal") && shape->causal, loc_of(shape, "causal"),
+         "transformer: causal: patches of an image see each other; expected false, or no 'vision'", {0}},
+        {vision && !classifies && shape->head != HEAD_NONE, loc_of(shape, "head"),
+         "transformer: head: an image has no next token; expected 'head: classifier' or 'head: none' beside 'vision'", {0}},
+#define OF_TEXT(key) loc_of(shape, key), "transformer: " key ": goes with a text, not with 'vision'; leave it out", {0}
+        {vision && shape->vocabulary, OF_TEXT("vocabulary")},
+        {vision && shape->token_types, OF_TEXT("token_types")},
+        {vision && narrow, OF_TEXT("embedding_size")},
+        {vision && given(shape, "tied") && shape->tied, OF_TEXT("tied")},
+#undef OF_TEXT
+        {!vision && !shape->vocabulary, loc_of(shape, "vocabulary"), "transformer: vocabulary: 0 tokens; expected 1 or more", {0}},
+        {classifies && (!vision || !vision->tokens), loc_of(shape, "head"),
+         "transformer: head: a classifier reads the learned tokens of 'vision'; expected it, with one token at least", {0}},
+        {vision && classifiers > vision->tokens, loc_of(shape, "vision"),
+         "transformer: vision: %d classifiers for %d learned tokens; expected at most one each", {classifiers, vision ? vision->tokens : 0}},
+        {classifies && !given(shape, "classes"), loc_of(shape, "head"),
+         "transformer: head: a classifier needs the key 'classes'", {0}},
+        {!classifies && given(shape, "classes"), loc_of(shape, "classes"),
+         "transformer: classes: goes with 'head: classifier'", {0}},
+    };
+
+    if (clashes_add(err, clashes, COUNT(clashes)) || !vision)
+        return;
+    vision->classifiers = classifiers ? classifiers : vision->tokens;
+    shape->sequence = tokens;
+    shape->tied = shape->causal = false;
+}
+
+/* What the two sides of an encoder-decoder cannot be. */
+static void check_encoder(const struct transformer *shape, struct error *err)
+{
+    bool fused = shape->ways.flash_attention && !field_supplied(&transformer_table, shape, "flash_attention");
+#define TWO_SIDES(key) loc_of(shape, key), "transformer: " key ": does not go with an encoder; leave it out", {0}
+    const struct clash clashes[] = {
+        {!shape->causal, loc_of(shape, "causal"), "transformer: causal: the blocks beside 'encoder' are a decoder's; expected true", {0}},
+        {shape->head != HEAD_LANGUAGE_MODEL && shape->head != HEAD_NONE, TWO_SIDES("head")},
+        {shape->pattern, TWO_SIDES("pattern")},
+        {shape->experts, TWO_SIDES("experts")},
+        {shape->kv_rank, TWO_SIDES("kv_rank")},
+        {shape->q_rank, TWO_SIDES("q_rank")},
+        {shape->mtp, TWO_SIDES("mtp")},
+        {shape->window, TWO_SIDES("window")},
+        {shape->parallel, TWO_SIDES("parallel")},
+        {shape->post_norms, TWO_SIDES("post_norms")},
+        {shape->attention_gate, TWO_SIDES("attention_gate")},
+        {shape->token_types, TWO_SIDES("token_types")},
+        {shape->embedding_size != shape->hidden, TWO_SIDES("embedding_size")},
+        {shape->vision, TWO_SIDES("vision")},
+        {shape->kv_heads != shape->heads, loc_of(shape, "kv_heads"),
+         "transformer: kv_heads: cross attention has as many heads of keys and values as of queries; expected %d", {shape->heads}},
+    };
+#undef TWO_SIDES
+    const struct clash biases[] = {
+        {shape->positions > 0, loc_of(shape, "relative_positions"),
+         "transformer: relative_positions: goes with 'positions: 0', found %d learned positions", {shape->positions}},
+        {shape->alibi, loc_of(shape, "alibi"), "transformer: alibi: does not go with relative_positions; leave it out", {0}},
+        {shape->kv_rank, loc_of(shape, "kv_rank"), "transformer: kv_rank: does not go with relative_positions; leave it out", {0}},
+        {fused, loc_of(shape, "flash_attention"),
+         "transformer: flash_attention: fused attention has no table of biases (relative_positions); expected false", {0}},
+    };
+
+    if (shape->encoder)
+        clashes_add(err, clashes, COUNT(clashes));
+    if (shape->relative_positions)
+        clashes_add(err, biases, COUNT(biases));
 }
 
 static void finish_experts(struct transformer *shape, struct error *err)
@@ -105,6 +183,9 @@ int transformer_finish(struct transformer *shape, struct error *err)
     pattern_finish(shape, err);
     if (err->count + err->dropped > before)
         return -1;
+    finish_vision(shape, err);
+    if (err->count + err->dropped > before)
+        return -1;
     if (shape->pattern && !given(shape, "heads"))
         shape->heads = 1;
     if (!given(shape, "kv_heads"))
@@ -115,6 +196,9 @@ int transformer_finish(struct transformer *shape, struct error *err)
         shape->norm_bias = shape->norm == NORM_LAYERNORM;
     if (!given(shape, "projection_bias"))
         shape->projection_bias = shape->bias;
+    shape->keys_biased = given(shape, "key_bias") ? shape->key_bias : shape->qkv_bias;
+    if (!given(shape, "transform_bias"))
+        shape->transform_bias = shape->head == HEAD_MASKED_LANGUAGE_MODEL;
     if (!given(shape, "ffn"))
         shape->ffn = 4 * shape->hidden;
     if (!given(shape, "positions"))
@@ -136,6 +220,7 @@ int transformer_finish(struct transformer *shape, struct error *err)
     if (!given(shape, "head_size"))
         shape->head_size = shape->hidden / shape->heads;
     check_values(shape, err);
+    check_encoder(shape, err);
     finish_experts(shape, err);
     return err->count + err->dropped > before ? -1 : 0;
 }

@@ -22,6 +22,37 @@ static bool has_pattern(const struct node *mapping)
     return node_get(mapping, "pattern");
 }
 
+static bool is_vision(const struct node *mapping)
+{
+    return node_get(mapping, "vision");
+}
+
+static const struct field vision_fields[] = {
+    {KEY(vision, image), .also = "image_size", .kind = FIELD_INT, .required = true, .min = 1, .max = 65536,
+     .brief = "pixels of an image, along each side"},
+    {KEY(vision, patch), .also = "patch_size", .kind = FIELD_INT, .required = true, .min = 1, .max = 65536,
+     .brief = "pixels of a patch, along each side"},
+    {KEY(vision, channels), .also = "num_channels", .kind = FIELD_INT, .min = 1, .max = 4096, .fallback = "3",
+     .brief = "values of a pixel"},
+    {KEY(vision, tokens), .kind = FIELD_INT, .min = 0, .max = 4096, .fallback = "1",
+     .brief = "learned tokens before the patches: the class token (ViT: 1; DeiT with distillation: 2)"},
+    {KEY(vision, classifiers), .kind = FIELD_INT, .min = 1, .max = 4096,
+     .brief = "with head: classifier: learned tokens that have one of their own; left out: as tokens"},
+    {KEY(vision, bias), .kind = FIELD_BOOL, .fallback = "true", .brief = "the patches' GEMM has a bias (CLIP: false)"},
+};
+const struct table vision_table = {
+    TABLE("vision", "what an image is cut into; its patches and the learned tokens are the sequence", vision, vision_fields)};
+
+static const struct field encoder_fields[] = {
+    {KEY(encoder, layers), .kind = FIELD_INT, .required = true, .min = 1, .max = MAX_LAYERS, .brief = "number of its blocks"},
+    {KEY(encoder, sequence), .kind = FIELD_INT, .required = true, .min = 1, .max = MAX_SEQUENCE, .brief = "its tokens per sample"},
+    {KEY(encoder, mels), .kind = FIELD_INT, .min = 0, .max = MAX_WIDTH, .fallback = "0",
+     .brief = "rows of the spectrogram that it hears, twice as many columns as tokens, by two convolutions (Whisper: 80 or 128); 0: it "
+              "reads a text"},
+};
+const struct table encoder_table = {
+    TABLE("encoder", "the other side of an encoder-decoder; all other widths are the decoder's", encoder, encoder_fields)};
+
 #define WAY(member) .key = #member, AT(transformer, ways.member)
 static const struct field transformer_fields[] = {
     {KEY(transformer, layers), .also = "num_layers num_hidden_layers n_layer",
@@ -42,10 +73,10 @@ static const struct field transformer_fields[] = {
      .kind = FIELD_INT, .brief = "width inside the MLP; left out: 4 x hidden", .min = 1,
      .max = MAX_WIDTH},
     {KEY(transformer, sequence), .also = "seq seq_length sequence_length seqlen",
-     .kind = FIELD_INT, .brief = "tokens per sample", .required = true, .min = 1,
+     .kind = FIELD_INT, .brief = "tokens per sample; with vision: as its patches", .required = true, .dispensable = is_vision, .min = 1,
      .max = MAX_SEQUENCE},
     {KEY(transformer, vocabulary), .also = "vocab vocab_size",
-     .kind = FIELD_INT, .required = true, .min = 1, .max = MAX_SEQUENCE,
+     .kind = FIELD_INT, .required = true, .dispensable = is_vision, .min = 0, .max = MAX_SEQUENCE,
      .brief = "number of tokens in the vocabulary; if the tensor degree does not divide it, and with fused_kernels in "
               "the output layer's GEMM, it is padded to a multiple of 128 x tensor, as in Megatron-LM"},
     {KEY(transformer, positions), .kind = FIELD_INT,
@@ -53,6 +84,14 @@ static const struct field transformer_fields[] = {
      .max = MAX_SEQUENCE},
     {KEY(transformer, token_types), .kind = FIELD_INT, .brief = "number of learned segment embeddings (BERT)",
      .fallback = "0", .min = 0, .max = MAX_WIDTH},
+    {KEY(transformer, encoder), .kind = FIELD_OPTIONAL, .table = &encoder_table,
+     .brief = "the blocks are a decoder's (T5, Whisper), which also attend to the output of these blocks; the encoder's come first, where "
+              "layers are counted or divided; tokens/s are the decoder's"},
+    {KEY(transformer, relative_positions), .kind = FIELD_INT, .min = 0, .max = MAX_WIDTH,
+     .brief = "rows of a table of biases that scores get by the distance of query and key, one table a side (T5: 32); goes with positions: "
+              "0 and attention that is not fused; left out or 0: none"},
+    {KEY(transformer, vision), .kind = FIELD_OPTIONAL, .table = &vision_table,
+     .brief = "a sample is an image (ViT, DeiT, CLIP): the patches into which it is cut take the place of sequence and vocabulary"},
     {KEY(transformer, embedding_size), .kind = FIELD_INT, .min = 1, .max = MAX_WIDTH / 4,
      .brief = "width of the embedding's rows, where a GEMM brings them to hidden and another one back before the "
               "output layer (OPT's word_embed_proj_dim); left out: hidden"},
@@ -75,11 +114,14 @@ static const struct field transformer_fields[] = {
      .brief = "SwiGLU's inputs are clamped to this number (GPT OSS: 7); 0: they are not"},
     {KEY(transformer, qkv_bias), .kind = FIELD_BOOL, .brief = "queries, keys and values have biases",
      .fallback = "true"},
+    {KEY(transformer, key_bias), .kind = FIELD_BOOL, .brief = "keys have a bias (Whisper: false); left out: as qkv_bias"},
     {KEY(transformer, bias), .kind = FIELD_BOOL, .brief = "the projection and the MLP have biases", .fallback = "true"},
     {KEY(transformer, projection_bias), .kind = FIELD_BOOL,
      .brief = "the projection after the attention has a bias; left out: as bias"},
     {KEY(transformer, head_bias), .kind = FIELD_BOOL, .fallback = "false",
      .brief = "the output layer of a language model has a bias"},
+    {KEY(transformer, transform_bias), .kind = FIELD_BOOL,
+     .brief = "with head: masked-language-model: the transform's GEMM has a bias (ModernBERT: false); left out: true"},
     {KEY(transformer, alibi), .kind = FIELD_BOOL, .fallback = "false",
      .brief = "scores get a bias that falls with the distance (ALiBi: BLOOM, MPT), and there are no rotary positions; "
               "goes with positions: 0"},
@@ -89,11 +131,11 @@ static const struct field transformer_fields[] = {
     {KEY(transformer, embedding_norm), .kind = FIELD_BOOL, .brief = "a norm after the embeddings (BERT)",
      .fallback = "false"},
     {KEY(transformer, causal), .kind = FIELD_BOOL, .fallback = "true",
-     .brief = "the model is a decoder: fused attention and softmax skip the scores above the diagonal, GEMMs "
+     .brief = "the model is a decoder (with vision it is none): fused attention and softmax skip the scores above the diagonal, GEMMs "
               "compute them; FLOPs include them"},
     {KEY(transformer, window), .kind = FIELD_INT, .min = 0, .max = MAX_SEQUENCE, .fallback = "0",
-     .brief = "keys that a query sees at most, its own included (sliding windows); fused attention skips all others; "
-              "0: all up to its own position"},
+     .brief = "keys that a query sees at most, its own included (sliding windows), without 'causal' those before and behind it "
+              "together; fused attention skips all others; 0: all, or with 'causal' all up to its own position"},
     {KEY(transformer, chunked), .kind = FIELD_BOOL, .fallback = "false",
      .brief = "with window: a sample is cut into chunks of this many tokens, and a query sees no key before its own "
               "chunk (Llama 4)"},
@@ -104,6 +146,8 @@ static const struct field transformer_fields[] = {
      .brief = "with window, instead of full_every: the blocks, counted from 0, that have none"},
     {KEY(transformer, head), .kind = FIELD_CHOICE, .brief = "the output layer after the last block",
      .fallback = "language-model", .choices = head_names},
+    {KEY(transformer, classes), .also = "num_labels num_classes", .kind = FIELD_INT, .min = 1, .max = MAX_WIDTH,
+     .brief = "with head: classifier: the classes that each learned token's classifier tells apart"},
     {KEY(transformer, dropout), .kind = FIELD_QUANTITY, .brief = "dropout probability; 0: no masks are kept",
      .fallback = "0.1", .unit = UNIT_NUMBER, .min = 0, .max = 0.99},
     {KEY(transformer, attention_dropout), .kind = FIELD_QUANTITY,
@@ -160,6 +204,9 @@ static const struct field transformer_fields[] = {
     {WAY(fused_experts), .kind = FIELD_BOOL, .fallback = "true",
      .brief = "one kernel computes the GEMMs of all experts of a GPU, and one casts their rows; false: each expert "
               "has kernels of its own, which the host launches one by one (Transformer Engine's GroupedLinear)"},
+    {WAY(shared_adapters), .kind = FIELD_BOOL, .fallback = "false",
+     .brief = "under memory.lora: the experts of a block have one adapter together (Megatron Bridge's share_expert_adapters); "
+              "false: each has its own"},
     {WAY(router), .kind = FIELD_CHOICE, .fallback = "fused", .choices = router_names,
      .choice_briefs = NAMES("a kernel each way (Megatron Core's --moe-router-fusion)",
                             "PyTorch's operators, a kernel each, on indices of experts (Megatron Core of 2024)",
@@ -241,7 +288,7 @@ static const struct field transformer_fields[] = {
 
 #define DELEGATED \
              "flash_attention attention_format autocast fused_qkv fused_gate fused_gelu fused_kernels rotary repeated_groups multiplied_mask " \
-             "scores_in_place gathered_qkv softmax_in_fours fused_norm widened_norms fused_experts router routed_rows fused_clamp " \
+             "scores_in_place gathered_qkv softmax_in_fours fused_norm widened_norms fused_experts shared_adapters router routed_rows fused_clamp " \
              "fused_bias mixer_context"
 
 const struct table transformer_table = {

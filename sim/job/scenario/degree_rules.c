@@ -40,6 +40,10 @@ static const struct rule degrees_list[] = {
      NULL},
     {"strategy.context", RULE_DEGREES, "strategy.context > 1 && !transformer",
      "${strategy.context} needs a transformer; this model has no tokens to divide", NULL},
+    {"strategy.context", RULE_DEGREES, "strategy.context > 1 && two_sides",
+     "${strategy.context} GPUs cannot divide the tokens of an encoder-decoder: cross attention has no exchange for it; expected 1", NULL},
+    {"batch.documents", RULE_VALUES, "batch.documents > 0 && two_sides",
+     "samples of an encoder-decoder are not packed here; expected 0", NULL},
     {"strategy.context", RULE_DEGREES, "strategy.context > 1 && transformer && strategy.context > ulysses && "
      "model.transformer.causal && model.transformer.sequence % (2 * strategy.context) != 0",
      "${strategy.context} GPUs with two pieces each do not divide the ${model.transformer.sequence} tokens of a sample; "
@@ -204,6 +208,7 @@ static const struct rule sizes_list[] = {
      "10000000 forwards; expected fewer of either", NULL},
     SLICED("transformer && !model.transformer.causal",
            "tokens of this model see those after them; expected a model with 'causal: true'"),
+    SLICED("two_sides", "the tokens of an encoder see those after them"),
     SLICED("model.transformer.window > 0", "attention of this model has a window"),
     SLICED("batch.documents > 0", "samples are packed of documents (batch.documents)"),
     SLICED("strategy.context > 1", "'context' divides the tokens already"),

@@ -23,9 +23,9 @@ static const struct rule idle_memory_list[] = {
     {"memory.recompute", RULE_IDLE, "memory.recompute == 'selective' && !transformer",
      "selective recomputes the core of attention, which this model does not tell of; expected a transformer, or 'recompute: "
      "full'", NULL},
-    {"memory.recompute", RULE_IDLE, "memory.recompute == 'operators' && (!transformer || experts > 0 || latent || mixers || memory.lora || "
+    {"memory.recompute", RULE_IDLE, "memory.recompute == 'operators' && (!transformer || experts > 0 || latent || mixers || two_sides || memory.lora || "
      "strategy.context > 1 || memory.activations != 'korthikanti')",
-     "operators tells the GEMMs of dense blocks apart; expected a transformer without experts, latent attention, mixers and LoRA, "
+     "operators tells the GEMMs of dense blocks apart; expected a transformer without experts, latent attention, mixers, encoder and LoRA, "
      "context 1, and 'activations: korthikanti'", NULL},
     {"memory.recompute", RULE_IDLE,
      "memory.recompute == 'modules' && (!transformer || memory.activations != 'korthikanti')",
@@ -130,12 +130,8 @@ static const struct rule memory_list[] = {
     {"memory.fp8_weights", RULE_VALUES, "narrow && memory.fp8_weights == 'primary' && strategy.zero == 3",
      "primary: does not go with zero 3, whose shares are in bf16; expected kept or cast", NULL},
     {"memory.lora", RULE_VALUES, "memory.lora && !transformer", "needs a transformer; this model says nothing of its GEMMs", NULL},
-    {"memory.lora", RULE_VALUES, "memory.lora && experts > 0",
-     "does not say which GEMMs of experts have adapters; expected a dense model", NULL},
-    {"memory.lora", RULE_VALUES, "memory.lora && experts == 0 && latent",
-     "does not say which GEMMs of latent attention have adapters; expected a dense model", NULL},
-    {"memory.lora", RULE_VALUES, "nf4 && narrow",
-     "weights: nf4 are converted for GEMMs in 16 bits; expected mixed-bf16 or fp16", NULL},
+    {"memory.lora", RULE_VALUES, "packed && narrow",
+     "weights: in four bits are converted for GEMMs in 16 bits; expected mixed-bf16 or fp16", NULL},
     {"memory.activations", RULE_VALUES, "memory.activations == 'rajbhandari' && experts > 0",
      "rajbhandari counts a GPT's blocks and says nothing of experts; expected korthikanti", NULL},
     {"memory.activations", RULE_VALUES, "memory.activations == 'rajbhandari' && experts == 0 && latent",
@@ -157,9 +153,9 @@ static const struct rule memory_list[] = {
      "optimizer: does not go with a parameter server, which updates for all replicas; expected data_parallel ddp or synchronous",
      NULL},
     {"memory.offload", RULE_VALUES,
-     "strategy.context * strategy.expert > 1 && (moves_activations || contains(memory.offload, 'weights'))",
-     "activations, tensors and weights do not go with context or expert degrees, whose GPUs meet in every layer and would wait "
-     "for one another's copies; expected both 1, or the optimizer alone", NULL},
+     "strategy.expert > 1 && (moves_activations || contains(memory.offload, 'weights'))",
+     "activations, tensors and weights do not go with expert degrees, whose GPUs meet in every layer and would wait for one "
+     "another's copies; expected 1, or the optimizer alone", NULL},
     {"memory.offload", RULE_VALUES, "(contains(memory.offload, 'optimizer') || contains(memory.offload, 'weights')) && "
      "(strategy.local_steps > 1 || strategy.compression != 'none')",
      "weights and optimizer states go to the host after plain sums of gradients; expected no compression, and local_steps: 1",

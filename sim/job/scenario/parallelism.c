@@ -34,10 +34,12 @@ int scenario_lay_out(struct scenario *scenario, struct error *err)
 int degrees_resolve(struct scenario *scenario, struct error *err)
 {
     struct parallelism *spec = &scenario->parallelism;
-    const struct cluster *cluster = &scenario->cluster;
+    int replica = spec->tensor * spec->context * spec->pipeline;
 
-    if (!spec->data)
-        spec->data = cluster->nodes > 0 ? cluster_gpus(cluster) / (spec->tensor * spec->context * spec->pipeline) : 1;
+    if (!spec->data) {
+        cluster_size(&scenario->cluster, replica);
+        spec->data = cluster_gpus(&scenario->cluster) / replica;
+    }
     return scenario_lay_out(scenario, err) ||
            slow_parts_set(&scenario->arena, &scenario->simulation.stragglers, &scenario->simulation.slow_links,
                           &scenario->cluster, err) ? -1 : 0;

@@ -90,6 +90,7 @@ struct parallelism {
     bool divided_states;             /* without ZeRO too: a scenario that is loaded then has ZeRO 1 without reduce_scatter */
     bool reduce_scatter;             /* under ZeRO a replica gets the sums of its share alone */
     bool reshard_after_forward;      /* under ZeRO 3 a layer's weights are given back after its forward */
+    bool small_units;                /* under ZeRO 3 units of weights are parts of the blocks that are recomputed */
     bool sums_once;                  /* under ZeRO 2 and 3, not of every micro-batch */
     int data_parallel;               /* enum data_parallel */
     struct compression_spec compression;

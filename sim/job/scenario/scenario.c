@@ -46,6 +46,13 @@ int scenario_gpus(const struct scenario *scenario)
     return spec->ranks ? scenario->layout.seats : spec->tensor * spec->context * spec->pipeline * spec->data;
 }
 
+int scenario_paid_gpus(const struct scenario *scenario)
+{
+    int gpus = scenario_gpus(scenario);
+
+    return scenario->cluster.ideal || cluster_gpus(&scenario->cluster) < gpus ? gpus : cluster_gpus(&scenario->cluster);
+}
+
 int scenario_replicas(const struct scenario *scenario)
 {
     return scenario->parallelism.data * scenario->parallelism.context;

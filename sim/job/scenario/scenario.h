@@ -106,6 +106,9 @@ int scenario_condition(struct arena *arena, const struct node *text, struct cond
 const char *scenario_written(const struct condition_name *name, struct arena *arena);
 bool scenario_supplies(const struct condition_name *name);
 
+/* conf_load of a file that should be a scenario, or one of dtsim's own files about scenarios: files of other programs are
+ * refused, with the command that imports them. */
+int scenario_tree(struct arena *arena, const char *path, struct node **root, struct error *err);
 /* Reads and checks the file, changed by `sets` ("PATH=VALUE", nsets of them), which its name then tells. Degrees that
  * do not divide, more stages than layers and values of several keys that do not go together (error_clash) are
  * EXIT_INFEASIBLE. Reading and what follows are held to the budget of `progress` (or NULL), whose end is EXIT_STOPPED. Release
@@ -152,6 +155,7 @@ int scenario_expert_tensor(const struct parallelism *spec);
 /* GPUs of a context group that exchange heads for tokens around attention; 1: none do. */
 int scenario_ulysses(const struct parallelism *spec);
 int scenario_gpus(const struct scenario *scenario);      /* tensor * context * pipeline * data, or the sum over the ranks */
+int scenario_paid_gpus(const struct scenario *scenario);    /* of the cluster: those, and the idle ones */
 /* Of a pipeline rank: GPUs of each tensor group, replicas (with the GPUs of their context groups), process groups and
  * recipe. */
 int scenario_tensor(const struct scenario *scenario, int p);

@@ -294,19 +294,55 @@ static const char *changed_name(struct scenario *scenario, const char *const *se
     return nsets > MOST ? arena_printf(&scenario->arena, "%s, ...", name) : name;
 }
 
-/* Files of other kinds are told by a key of theirs. */
+#define IMPORT(READER, REST) "'dtsim import " READER " FILE" REST "' makes one of it"
+
+/* What a key of the file tells it to be. */
+struct file_kind { const char *key, *what; };
+
+static int refuse_kinds(const struct node *root, const struct file_kind *kinds, size_t count, struct error *err)
+{
+    for (size_t i = 0; i < count; i++)
+        if (node_at(root, kinds[i].key))
+            return error_add(err, EXIT_INPUT, node_at(root, kinds[i].key)->loc, "the file is %s; expected a scenario",
+                             kinds[i].what);
+    return 0;
+}
+
+int scenario_tree(struct arena *arena, const char *path, struct node **root, struct error *err)
+{
+    static const struct file_kind ends[] = {
+        {".sh", "script of bash: " IMPORT("megatron", "")}, {".toml", "job of torchtitan: " IMPORT("torchtitan", "")},
+        {".py", "program in Python, which is not run"},
+    };
+    static const struct file_kind others[] = {
+        {"model_type", "a config.json of Hugging Face's (model: {hf_config: FILE})"},
+        {"architectures", "a config.json of Hugging Face's (model: {hf_config: FILE})"},
+        {"zero_optimization", "DeepSpeed's: " IMPORT("deepspeed", " --hf-config CONFIG")},
+        {"train_micro_batch_size_per_gpu", "DeepSpeed's: " IMPORT("deepspeed", " --hf-config CONFIG")},
+        {"per_device_train_batch_size", "of Transformers: " IMPORT("transformers", " --hf-config CONFIG")},
+        {"_target_", "a recipe of NeMo 2: " IMPORT("nemo", "")},
+        {"MODEL_ARGS", "a list of arguments of Megatron-LM: " IMPORT("megatron", "")},
+        {"model.seq_length", "of Megatron Bridge: " IMPORT("bridge", "")},
+        {"train.micro_batch_size", "of Megatron Bridge: " IMPORT("bridge", "")},
+    };
+    size_t length = strlen(path);
+
+    for (size_t i = 0; i < COUNT(ends); i++)
+        if (length > strlen(ends[i].key) && !strcmp(path + length - strlen(ends[i].key), ends[i].key))
+            return error_add(err, EXIT_INPUT, (struct loc){.file = path}, "expected a scenario, found a %s", ends[i].what);
+    return conf_load(arena, path, root, err) || refuse_kinds(*root, others, COUNT(others), err) ? -1 : 0;
+}
+
+/* Files of dtsim's other kinds. */
 static int refuse_others(const struct node *root, struct error *err)
 {
-    static const struct { const char *key, *what; } others[] = {
+    static const struct file_kind others[] = {
         {"sweep", "a sweep ('dtsim sweep')"}, {"columns", "a paper ('dtsim validate')"},
         {"rows", "a table of collectives ('dtsim collective --table')"},
+        {"peak", "a GPU's data sheet (cluster: {gpu: FILE})"},
     };
 
-    for (size_t i = 0; i < COUNT(others); i++)
-        if (node_get(root, others[i].key))
-            return error_add(err, EXIT_INPUT, node_loc(root, others[i].key), "the file is %s; expected a scenario",
-                             others[i].what);
-    return 0;
+    return refuse_kinds(root, others, COUNT(others), err);
 }
 
 int scenario_load(const char *path, const char *const *sets, size_t nsets, struct progress *progress,
@@ -320,7 +356,7 @@ int scenario_load(const char *path, const char *const *sets, size_t nsets, struc
 
     memset(scenario, 0, sizeof *scenario);
     cache_init(cache, CACHE_BYTES);
-    rc = conf_load(&arena, path, &root, err) || refuse_others(root, err) ? -1 : 0;
+    rc = scenario_tree(&arena, path, &root, err) || refuse_others(root, err) ? -1 : 0;
     if (!rc && !(rc = scenario_read(&arena, root, sets, nsets, name, scenario, err)))
         scenario->name = changed_name(scenario, sets, nsets);
     scenario->own = cache;

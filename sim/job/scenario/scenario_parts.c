@@ -38,6 +38,7 @@ TRUE_IF(split_auto, list_is_auto(&s->parallelism.split))
 NUMBER(experts, SHAPE(s) ? SHAPE(s)->experts : 0)
 TRUE_IF(latent, SHAPE(s) && SHAPE(s)->kv_rank)
 TRUE_IF(mixers, SHAPE(s) && SHAPE(s)->pattern && strpbrk(SHAPE(s)->pattern, "MGKL"))
+TRUE_IF(two_sides, SHAPE(s) && SHAPE(s)->encoder)
 TRUE_IF(head, SHAPE(s) && SHAPE(s)->head != HEAD_NONE)
 NUMBER(model_stages, s->model.stages.count)
 /* Whether every block is dense and ends with a GEMM whose result no backward needs. */
@@ -160,7 +161,7 @@ TRUE_IF(mixed, s->memory.precision.format >= PRECISION_MIXED_FP16)
 TRUE_IF(narrow, precision_is_narrow(&s->memory.precision))
 TRUE_IF(factored, precision_optimizer(&s->memory.precision).factored)
 WORDS(products, dtype_names[precision_products(&s->memory.precision)])
-TRUE_IF(nf4, s->memory.lora && s->memory.lora->weights == LORA_WEIGHTS_NF4)
+TRUE_IF(packed, s->memory.lora && s->memory.lora->weights != LORA_WEIGHTS_FULL)
 TRUE_IF(by_layers, scenario_by_layers(s))
 TRUE_IF(plans_memory, scenario_plans_memory(s))
 TRUE_IF(moves_activations, scenario_moves_activations(s))
@@ -170,7 +171,7 @@ TRUE_IF(recomputes_shared, recomputed_modules(&s->memory.recompute) >> MODULE_SH
 
 #define ROW(name) {#name, name##_fact}
 static const struct fact facts[] = {
-    ROW(transformer), ROW(timed), ROW(split_auto), ROW(experts), ROW(latent), ROW(mixers), ROW(head), ROW(model_stages), ROW(dense_ends),
+    ROW(transformer), ROW(timed), ROW(split_auto), ROW(experts), ROW(latent), ROW(mixers), ROW(two_sides), ROW(head), ROW(model_stages), ROW(dense_ends),
     ROW(ideal), ROW(named), ROW(sized), ROW(gpus), ROW(node_gpus), ROW(capability), ROW(sockets), ROW(hosts_known), ROW(hosts_update),
     ROW(room_known), ROW(schedule), ROW(ordered), ROW(asynchronous), ROW(with_gradient), ROW(recomputes), ROW(just_in_time),
     ROW(opportunistic), ROW(placed), ROW(directions), ROW(stages), ROW(slices), ROW(micro_batches), ROW(forwards),
@@ -179,7 +180,7 @@ static const struct fact facts[] = {
     ROW(of_context), ROW(of_cluster), ROW(of_tensor), ROW(of_tensor_index), ROW(replicas_or_gpus), ROW(in_slices),
     ROW(unequal_in), ROW(planner), ROW(rooted), ROW(root), ROW(updates), ROW(hybrid), ROW(ulysses), ROW(expert_parts), ROW(unequal),
     ROW(sums_once), ROW(unequal_data), ROW(last_dimension), ROW(degrees), ROW(mixed), ROW(narrow), ROW(factored),
-    ROW(products), ROW(nf4), ROW(by_layers), ROW(plans_memory), ROW(moves_activations), ROW(offloads),
+    ROW(products), ROW(packed), ROW(by_layers), ROW(plans_memory), ROW(moves_activations), ROW(offloads),
     ROW(recomputes_experts), ROW(recomputes_shared), {NULL, NULL},
 };
 

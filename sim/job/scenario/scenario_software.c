@@ -117,6 +117,8 @@ static void settle_attention(const struct scenario *scenario, struct transformer
         shape->ways.flash_attention = false;
     else if (!told && said && costs->attention != ATTENTION_NEWEST)
         shape->ways.flash_attention = true;
+    if (shape->relative_positions)       /* fused kernels have no table of biases */
+        shape->ways.flash_attention = false;
 }
 
 /* Where ZeRO may be. */

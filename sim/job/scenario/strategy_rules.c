@@ -104,6 +104,9 @@ static const struct rule idle_strategy_list[] = {
      "!strategy.divided_states",
      "no replica updates weights for others; expected 'zero: 1' or 'zero: 2'", NULL},
     {"strategy.reshard_after_forward", RULE_IDLE, "!strategy.reshard_after_forward && " NOT_WHOLE, LAYERS, NULL},
+    {"strategy.small_units", RULE_IDLE, "strategy.small_units && (" NOT_WHOLE " || memory.recompute != 'full' || !strategy.reshard_after_forward)",
+     "no block's weights are gathered for a second forward and given back; expected 'zero: 3' and 'recompute: full', without 'flatten: "
+     "false', 'offload: weights' and 'reshard_after_forward: false'", NULL},
     {"strategy.sums_once", RULE_IDLE, "strategy.sums_once && strategy.zero == 3 && " NOT_WHOLE, LAYERS, NULL},
     {"strategy.sums_once", RULE_IDLE, "strategy.sums_once && strategy.zero < 2",
      "no replica scatters the gradients of every micro-batch; expected 'zero: 2' or 'zero: 3'", NULL},

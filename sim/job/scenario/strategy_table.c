@@ -183,6 +183,10 @@ static const struct field parallelism_fields[] = {
      .brief = "under ZeRO-3 a replica gives a layer's gathered weights back after its forward, and gathers them again "
               "for its backward; false: it keeps them until then (FSDP2's reshard_after_forward=False, FSDP's "
               "SHARD_GRAD_OP)"},
+    {KEY(parallelism, small_units), .kind = FIELD_BOOL, .fallback = "false",
+     .brief = "under ZeRO-3 with recompute: full, units of weights are parts of the blocks that are recomputed (FSDP's policy by "
+              "size, min_num_params): a block's second forward gathers its weights and gives them back, and its backward gathers "
+              "them a third time"},
     {KEY(parallelism, sums_once), .kind = FIELD_BOOL, .fallback = "false",
      .brief = "under ZeRO-2 and ZeRO-3 micro-batches add up whole gradients, which replicas scatter once (FSDP's no_sync); in "
               "a pipeline after all works, and backwards give no weights back (PyTorch's pipeline stages); false: "
@@ -293,8 +297,9 @@ const struct table strategy_table = {
           parallelism, parallelism_fields),
     .extension = strategy_options, .extension_at = strategy_options_at, .misplaced = option_misplaced, .hides = hides_split,
     .delegated = "context_blocks overlap_context sm_margin sequence_first scatter_gather partitioned_outputs overlap_p2p "
-                 "one_communicator duplex_p2p overlap_tensor overlap_products overlap_gathers dispatch divided_states reduce_scatter "
-                 "reshard_after_forward sums_once first_bucket bucket flatten live_parameters reuse_distance prefetch "
+                 "one_communicator duplex_p2p overlap_tensor overlap_products overlap_gathers dispatch divided_states "
+                 "reduce_scatter reshard_after_forward small_units sums_once first_bucket bucket flatten live_parameters "
+                 "reuse_distance prefetch "
                  "server balance",
 };
 

@@ -5,6 +5,7 @@
 #include "base/base.h"
 #include "config/conf.h"
 #include "config/field.h"
+#include "config/named.h"
 #include "expression/rule.h"
 #include "files/data.h"
 

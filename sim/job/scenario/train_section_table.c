@@ -107,7 +107,8 @@ static const struct table restart_table = {
 };
 
 static const struct field spares_fields[] = {
-    {KEY(spares_spec, nodes), .kind = FIELD_INT, .min = 0, .max = 1048576, .required = true, .brief = "spare nodes"},
+    {KEY(spares_spec, nodes), .kind = FIELD_INT, .min = 0, .max = 1048576, .required = true, .may_be_auto = true,
+     .brief = "spare nodes; auto: as many as make the GPU-hours that are paid fewest"},
     {KEY(spares_spec, warm), .kind = FIELD_BOOL, .fallback = "false",
      .brief = "whether they are switched on all the time, and so take power and fail as often as nodes that train"},
     {KEY(spares_spec, empty), .kind = FIELD_CHOICE, .fallback = "wait", .choices = CHOICES(SPARES_EMPTIES),

@@ -7,6 +7,7 @@
 #include "base/cache.h"
 #include "config/conf.h"
 #include "config/field.h"
+#include "config/named.h"
 #include "expression/expression.h"
 #include "files/data.h"
 

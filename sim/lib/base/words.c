@@ -15,6 +15,9 @@ static const struct { const char *key, *words; } known[] = {
     {"memory.recompute", "activation checkpointing"}, {"rank", "place"}, {"gpus", "GPUs"}, {"mfu", "MFU"},
     {"hfu", "HFU"}, {"relative_work", "work"}, {"speedup", "speed-up"}, {"iteration_time_s", "iteration"}, {"iteration_time_s_p10", "iteration p10"},
     {"iteration_time_s_p90", "iteration p90"}, {"verified_iteration_time_s", "verified iteration"},
+    {"cost", "$ an iteration"}, {"gpu_hours", "GPU-hours an iteration"}, {"training_cost", "$ in all"},
+    {"training_cost_p10", "$ in all, p10"}, {"training_cost_p50", "$ in all, p50"}, {"training_cost_p90", "$ in all, p90"},
+    {"training_gpu_hours", "GPU-hours in all"}, {"days_p90", "days, p90"},
     {"bubble_fraction", "bubble"}, {"exposed_communication_s", "exposed comm."}, {"memory_margin_bytes", "memory left"},
 };
 

@@ -3,6 +3,8 @@
 #ifndef DTSIM_FIELD_H
 #define DTSIM_FIELD_H
 
+#include <limits.h>
+
 #include "base/units.h"
 #include "config/conf.h"
 
@@ -18,6 +20,9 @@ enum field_kind {
     FIELD_CHOICES,      /* struct list of int: a sequence of names from `choices` */
     FIELD_INTS,         /* struct list of int */
 };
+
+/* The value of an INT that says auto. */
+#define FIELD_AUTO INT_MIN
 
 /* A parsed sequence; items is an array of structs of the field's table, or of int. */
 struct list {
@@ -66,7 +71,7 @@ struct field {
     bool may_be_empty;          /* LIST, CHOICES, INTS: [] is allowed; else it is an error */
     const char *files;          /* STRING: the folder whose files it names ("platforms/gpus"), where it is no path; or NULL */
     const char *names;          /* STRING: further names, between spaces, that are no files ("ideal"); or NULL */
-    bool may_be_auto;           /* INTS, not empty ones: the word auto is allowed (list_is_auto) */
+    bool may_be_auto;           /* INT: the word auto is allowed (FIELD_AUTO); INTS, not empty ones: list_is_auto */
     /* RECORD: reads the value (never null) instead of field_parse(table); the table then serves only help, schema and
      * dump. It is not called if the key is left out and has no default: the record then stays zero. */
     int (*load)(struct arena *arena, const struct node *value, void *object, struct error *err);

@@ -100,7 +100,8 @@ static struct node *field_value_dump(struct arena *arena, const struct field *fi
         value = *(const int *)member;
         if (value == 0 && !zero_counts)
             return NULL;
-        return field->kind == FIELD_CHOICE ? choice_dump(arena, field, value) : int_dump(arena, value);
+        return field->kind == FIELD_CHOICE ? choice_dump(arena, field, value) :
+               value == FIELD_AUTO ? node_scalar(arena, "auto", false) : int_dump(arena, value);
     case FIELD_BOOL:
         if (!*(const bool *)member && !zero_counts)
             return NULL;

@@ -14,7 +14,7 @@ static const char *kind_text(struct arena *arena, const struct field *field)
     switch (field->kind) {
     case FIELD_INT:
         bounds = bounds_text(arena, field);
-        return bounds ? arena_printf(arena, "integer, %s", bounds) : "integer";
+        return arena_printf(arena, "integer%s%s%s", bounds ? ", " : "", bounds ? bounds : "", field->may_be_auto ? ", or auto" : "");
     case FIELD_BOOL:
         return "true or false";
     case FIELD_QUANTITY:

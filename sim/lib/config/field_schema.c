@@ -91,6 +91,15 @@ static struct node *choice_schema(struct arena *arena, const struct field *field
     return schema;
 }
 
+/* What the schema allows, or the word auto. */
+static struct node *or_auto(struct arena *arena, struct node *schema)
+{
+    struct node *word = node_mapping(arena);
+
+    text_put(arena, word, "const", "auto");
+    return combine(arena, "anyOf", schema, word);
+}
+
 static struct node *list_schema(struct arena *arena, const struct field *field, int depth)
 {
     struct node *schema = typed(arena, "array");
@@ -100,12 +109,8 @@ static struct node *list_schema(struct arena *arena, const struct field *field, 
                                                                   : object_schema(arena, field->table, depth + 1));
     if (!field->may_be_empty)
         node_put(arena, schema, "minItems", node_scalar(arena, "1", false));
-    if (field->may_be_auto) {
-        struct node *word = node_mapping(arena);
-
-        text_put(arena, word, "const", "auto");
-        return combine(arena, "anyOf", schema, word);
-    }
+    if (field->may_be_auto)
+        return or_auto(arena, schema);
     if (field->kind == FIELD_CHOICES && field->single)
         return combine(arena, "anyOf", schema, choice_schema(arena, field));
     if (field->kind == FIELD_LIST && field->single)
@@ -117,7 +122,7 @@ static struct node *value_schema(struct arena *arena, const struct field *field,
 {
     switch (field->kind) {
     case FIELD_INT:
-        return number_schema(arena, field);
+        return field->may_be_auto ? or_auto(arena, number_schema(arena, field)) : number_schema(arena, field);
     case FIELD_BOOL:
         return typed(arena, "boolean");
     case FIELD_QUANTITY:

@@ -257,7 +257,7 @@ static int int_parse(const struct reading *reading, const struct field *field, c
 
     if (node->quoted || !decimal)
         return reading_unexpected(reading, node, field->key, *digits >= '0' && *digits <= '9' && !node->quoted ?
-                                  "an integer in plain decimal digits" : "an integer");
+                                  "an integer in plain decimal digits" : value_expectation(field));
     number = strtod(node->text, NULL);
     text_clip(node->text, shown, sizeof shown);
     if (number < INT_MIN || number > INT_MAX) {
@@ -346,7 +346,7 @@ const char *value_expectation(const struct field *field)
 {
     switch (field->kind) {
     case FIELD_INT:
-    case FIELD_INTS: return "an integer";
+    case FIELD_INTS: return field->may_be_auto && field->kind == FIELD_INT ? "an integer or auto" : "an integer";
     case FIELD_BOOL: return "true or false";
     case FIELD_QUANTITY: return unit_expectation(field->unit);
     default: return "text";
@@ -361,6 +361,11 @@ int value_parse(const struct reading *reading, const struct field *field, const 
         return reading_unexpected(reading, node, field->key, value_expectation(field));
     switch (field->kind) {
     case FIELD_INT:
+        if (field->may_be_auto && text_same(node->text, "auto")) {
+            *(int *)member = FIELD_AUTO;
+            return 0;
+        }
+        return int_parse(reading, field, node, member);
     case FIELD_INTS:
         return int_parse(reading, field, node, member);
     case FIELD_BOOL:

@@ -164,47 +164,6 @@ const char *data_relative(struct arena *arena, struct loc loc, const char *path,
     return arena_printf(arena, "%.*s/%s", (int)(slash - file), file, path);
 }
 
-static const char *name_at(size_t i, const void *context)
-{
-    return ((const char *const *)context)[i];
-}
-
-/* The names of the folder's files, and the name without a file. */
-static const char **known_names(struct arena *arena, const struct data_kind *kind, struct error *err)
-{
-    const char **files = data_names(arena, kind->folder, err);
-    size_t count = 0;
-
-    if (!files || !kind->other)
-        return files;
-    while (files[count])
-        count++;
-    const char **names = ARENA_ARRAY(arena, const char *, count + 2);
-    names[0] = kind->other;
-    for (size_t i = 0; i < count; i++)
-        names[i + 1] = files[i];
-    return names;
-}
-
-static void report_unknown(struct arena *arena, const struct data_kind *kind, const char *text, struct loc loc,
-                           struct error *err)
-{
-    const char **names = known_names(arena, kind, err);
-    const char *meant = names ? nearest(text, name_at, names) : NULL;
-    const char *list = "";
-
-    if (!names)
-        return;
-    if (meant) {
-        error_add(err, EXIT_INPUT, loc, "unknown %s '%s'; did you mean '%s'?", kind->what, text, meant);
-        return;
-    }
-    for (size_t i = 0; names[i]; i++)
-        list = arena_printf(arena, "%s%s%s", list, i ? ", " : "", names[i]);
-    error_add(err, EXIT_INPUT, loc, "unknown %s '%s'; expected a path or one of: %s", kind->what, text,
-              *list ? list : "(no files found; is DTSIM_DATA right?)");
-}
-
 bool data_is_path(const char *text)
 {
     size_t stem;
@@ -228,25 +187,6 @@ const char *data_absolute(struct arena *arena, const char *path, struct error *e
     remember(arena, CACHE_ABSOLUTE, path, real);
     free(real);
     return copy;
-}
-
-const char *data_resolve(struct arena *arena, const struct data_kind *kind, const char *text, struct loc loc,
-                         struct error *err)
-{
-    const char *path;
-
-    if (!data_is_path(text)) {
-        if (data_file(arena, kind->folder, text, &path, err))
-            return NULL;
-        if (!path)
-            report_unknown(arena, kind, text, loc, err);
-        return path;
-    }
-    path = data_relative(arena, loc, text, err);
-    if (!path || access(path, R_OK) == 0)
-        return path;
-    error_system(err, loc, "cannot read the %s file '%s'", kind->what, path);
-    return NULL;
 }
 
 const char *data_stem(struct arena *arena, const char *path)

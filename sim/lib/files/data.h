@@ -12,14 +12,6 @@ int data_file(struct arena *arena, const char *folder, const char *name, const c
 int data_path(struct arena *arena, const char *folder, const char *file, const char **path, struct error *err);
 /* The names (without ".yaml") in a folder, sorted, NULL-terminated. NULL: an error. */
 const char **data_names(struct arena *arena, const char *folder, struct error *err);
-/* A kind of file that scenarios name: its folder, a noun for messages, and a name that is known though it has no file
- * (or NULL). */
-struct data_kind { const char *folder, *what, *other; };
-/* The path of a file that a scenario names. Text with a '/' or ending in ".yaml" is a path relative to the file in
- * which it was written (loc.file); other text is a name in the folder. If there is no such file: NULL, and the error
- * "unknown ...; did you mean ...?" with EXIT_INPUT. */
-const char *data_resolve(struct arena *arena, const struct data_kind *kind, const char *text, struct loc loc,
-                         struct error *err);
 /* Whether text is a path rather than a name: it has a '/' or ends in ".yaml". */
 bool data_is_path(const char *text);
 /* The absolute path: resolved output needs paths that hold in any working directory. The path itself where there is no

@@ -133,10 +133,12 @@ static int load_gpu(struct arena *arena, struct cluster *cluster, struct error *
     if (data_is_path(name) && (!(spec->name = data_relative(arena, loc, name, err)) ||
                                !(spec->name = data_absolute(arena, spec->name, err))))
         return -1;
-    cluster->kinds[0].gpu_spec = spec;
-    cluster->kinds[0].gpu_name = spec->name;
     if (gpu_load(arena, name, loc, &cluster->kinds[0].gpu, err))
         return -1;
+    if (!data_is_path(name))
+        spec->name = cluster->kinds[0].gpu.name;    /* the name may be an alias */
+    cluster->kinds[0].gpu_spec = spec;
+    cluster->kinds[0].gpu_name = spec->name;
     gpu_change(arena, spec, &cluster->kinds[0].gpu);
     return 0;
 }

@@ -6,6 +6,7 @@
 #include "base/base.h"
 #include "config/conf.h"
 #include "config/field.h"
+#include "config/named.h"
 #include "files/data.h"
 #include "topology/simgrid_file.h"
 
@@ -177,11 +178,9 @@ static const struct node *resolve_platform(struct arena *arena, const struct nod
     if (!merged)
         return NULL;
     drop_spare_nics(arena, map, merged);
-    if (data_is_path(name->text)) {
-        struct node *real = node_scalar(arena, chain->paths[place], true);
-        real->loc = name->loc;
-        node_put(arena, merged, "platform", real);
-    }
+    struct node *real = node_scalar(arena, data_is_path(name->text) ? chain->paths[place] : data_stem(arena, path), true);
+    real->loc = name->loc;
+    node_put(arena, merged, "platform", real);
     return merged;
 }
 

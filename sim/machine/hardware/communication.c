@@ -1,12 +1,12 @@
 #include "hardware/communication.h"
 
-#include "files/data.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/base.h"
 #include "config/field.h"
+#include "config/named.h"
 
 const char *const protocol_names[] = {
     [PROTOCOL_LL] = "LL", [PROTOCOL_LL128] = "LL128", [PROTOCOL_SIMPLE] = "Simple", NULL,

@@ -6,6 +6,7 @@
 #include "base/base.h"
 #include "config/conf.h"
 #include "config/field.h"
+#include "config/named.h"
 #include "files/data.h"
 
 const char *const dtype_names[] = {
@@ -192,7 +193,7 @@ static int load_based(struct arena *arena, const struct node *root, struct gpu *
     if (field_load(arena, &gpu_table, path, &sheet, err) ||
         field_parse(arena, &gpu_table, node_merge(arena, base, root), gpu, err))
         return -1;
-    gpu->base = data_is_path(name->text) ? path : name->text;
+    gpu->base = data_is_path(name->text) ? path : data_stem(arena, path);
     gpu->changed = ratios_of(arena, gpu, &sheet);
     if (gpu->changed && !node_get(root, "power"))
         gpu->power = NULL;

@@ -57,7 +57,9 @@ extern const char *const memory_class_names[];   /* as in files of samples: "lay
     X(PRODUCT_TRANSFORM, "transform") X(PRODUCT_LOGITS, "logits") \
     X(PRODUCT_PREDICTION, "prediction")     /* of hidden states beside the next token's embedding */ \
     X(PRODUCT_EXPERT_LATENT, "expert-latent")   /* hidden states at the width that experts get, and back */ \
-    X(PRODUCT_MIXER_IN, "mixer-in")             /* the inputs of a recurrence */
+    X(PRODUCT_MIXER_IN, "mixer-in")             /* the inputs of a recurrence */ \
+    X(PRODUCT_INPUT, "input")                   /* patches of an image, or windows of a sound */ \
+    X(PRODUCT_KV, "kv")         /* keys and values of another stack's output */
 enum product_id { PRODUCTS(ENUM_VALUE) PRODUCT_COUNT };
 extern const char *const product_names[];        /* "qkv", "scores", ...; of NONE "" */
 

@@ -24,7 +24,7 @@ static const struct field costs_spec_fields[] = {
                             "FlashAttention, in Triton",
                             "FlashAttention-2", "FlashAttention-3; on Blackwell TensorRT-LLM's kernels for inference",
                             "cuDNN 9 on Hopper and Blackwell, as Transformer Engine runs it",
-                            "what PyTorch's scaled_dot_product_attention (2.2 to 2.8) takes on the GPU: flash-2, before "
+                            "what PyTorch's scaled_dot_product_attention (2.2 to 2.9) takes on the GPU: flash-2, before "
                             "Ampere memory-efficient", "operation by operation: flash_attention: false"),
      .brief = "which fused attention kernels run; if the profile lacks this generation, the next older one's times; a scenario "
               "that says one has flash_attention: true, unless it says false"},

@@ -270,12 +270,12 @@ static double attention_reach(double keys, double window)
     return window > 0 ? fmin(keys, window + 1.5 * ATTENTION_BLOCK) : keys;
 }
 
-/* Of n blocks the i-th computes with i blocks of keys, or with the c that its window reaches. */
+/* Of n blocks the i-th computes with i blocks of keys, or with the c that its window reaches; without a mask each does. */
 double attention_share(double keys, bool causal, double window)
 {
     double n = keys / ATTENTION_BLOCK, c = attention_reach(keys, window) / ATTENTION_BLOCK;
 
-    return causal ? fmin(1, (c * n - c * (c - 1) / 2) / (n * n)) : 1;
+    return causal ? fmin(1, (c * n - c * (c - 1) / 2) / (n * n)) : c / n;
 }
 
 double attention_bytes(enum attention_direction direction, const struct heads *heads)

@@ -2,6 +2,7 @@
 
 #include "base/base.h"
 #include "config/field.h"
+#include "config/named.h"
 #include "files/data.h"
 #include "hardware/gpu.h"
 

@@ -105,6 +105,9 @@ struct kernel_seconds profile_product(const struct profile *profile, enum dtype 
                                *record = own ? own : find_matmul(profile, dtype, grouped ? 1 : product->batch);
     struct matmul_fit fit;
 
+    /* tensor cores apply scales of 32 values at the rate of fp8 (NVIDIA, PTX ISA, tcgen05.mma: kind mxf8f6f4 and f8f6f4) */
+    if (grouped && !own && dtype == DTYPE_MXFP8 && (own = find_grouped(profile, DTYPE_FP8)))
+        record = own, foreign = true;
     if (!record && (dtype == DTYPE_MXFP8 || dtype == DTYPE_FP8_BLOCK)) {     /* one rate for all of 8 bits */
         record = find_matmul(profile, DTYPE_FP8, grouped ? 1 : product->batch);
         foreign = true;

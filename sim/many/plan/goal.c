@@ -9,6 +9,7 @@
 #include "config/field.h"
 #include "results/results_table.h"
 #include "run/metrics.h"
+#include "train/row_metrics.h"
 
 /* Values of rows that are no metrics of a run. */
 static const char *const others[] = {"gpus", "cost", "gpu_hours", "memory_margin_bytes"};
@@ -19,6 +20,16 @@ static const char *metric_name(size_t i, const void *context)
     if (i < COUNT(others))
         return others[i];
     return metric_at(i - COUNT(others)) ? metric_at(i - COUNT(others))->name : NULL;
+}
+
+/* These and, as 'dtsim train' calls them, those of a training. */
+static const char *any_name(size_t i, const void *context)
+{
+    size_t count = 0;
+
+    while (metric_name(count, context))
+        count++;
+    return i < count ? metric_name(i, context) : training_metric_at(i - count);
 }
 
 /* Refuses a metric that no row would have. */
@@ -37,17 +48,27 @@ static int check_needs(const char *key, const char *text, struct loc loc, struct
     return 0;
 }
 
-static int check_name(const char *key, const char *text, struct loc loc, struct goal_needs needs, struct error *err)
+/* The name of the metric in rows: of a training, where the scenario has one and its name fits, else of an iteration. NULL
+ * after an error. */
+static const char *row_name(const char *key, const char *text, struct loc loc, struct goal_needs needs, struct error *err)
 {
-    const char *meant;
+    const char *meant, *own = training_metric(text);
 
+    if (own && needs.trained)
+        return strstr(own, "cost") && check_needs(key, "cost", loc, needs, err) ? NULL : own;
     for (size_t i = 0; metric_name(i, NULL); i++)
         if (!strcmp(metric_name(i, NULL), text))
-            return check_needs(key, text, loc, needs, err);
-    meant = nearest(text, metric_name, NULL);
-    return error_add(err, EXIT_INPUT, loc, "plan: %s: there is no metric '%s'; %s%s%s", key, text,
+            return check_needs(key, text, loc, needs, err) ? NULL : text;
+    if (own) {
+        error_add(err, EXIT_INPUT, loc, "plan: %s: %s is of a training, and the scenario has none; expected its section 'train', "
+                  "such as --set train.tokens='1 T'", key, text);
+        return NULL;
+    }
+    meant = nearest(text, needs.trained ? any_name : metric_name, NULL);
+    error_add(err, EXIT_INPUT, loc, "plan: %s: there is no metric '%s'; %s%s%s", key, text,
                      meant ? "did you mean '" : "expected one such as iteration_time_s, gpus or cost",
                      meant ? meant : "", meant ? "'?" : "");
+    return NULL;
 }
 
 static int add_objective(const struct node *name, struct goal_needs needs, struct goal *goal, struct error *err)
@@ -57,12 +78,13 @@ static int add_objective(const struct node *name, struct goal_needs needs, struc
                          "iteration_time_s, gpus or cost");
     if (goal->nobjectives == GOAL_OBJECTIVES)
         return error_add(err, EXIT_INPUT, name->loc, "plan: objective: more than %d metrics", GOAL_OBJECTIVES);
-    if (check_name("objective", name->text, name->loc, needs, err))
+    const char *metric = row_name("objective", name->text, name->loc, needs, err);
+    if (!metric)
         return -1;
     for (size_t i = 0; i < goal->nobjectives; i++)
-        if (!strcmp(goal->objectives[i].name, name->text))
+        if (!strcmp(goal->objectives[i].name, metric))
             return error_add(err, EXIT_INPUT, name->loc, "plan: objective: '%s' stands there twice", name->text);
-    goal->objectives[goal->nobjectives++] = (struct objective){name->text, results_wants_most(name->text)};
+    goal->objectives[goal->nobjectives++] = (struct objective){metric, results_wants_most(metric)};
     return 0;
 }
 
@@ -85,7 +107,7 @@ static int add_limit(const char *name, struct loc loc, const struct node *value,
 
     if (goal->nlimits == GOAL_LIMITS)
         return error_add(err, EXIT_INPUT, loc, "plan: subject_to: more than %d metrics", GOAL_LIMITS);
-    if (check_name("subject_to", name, loc, needs, err))
+    if (!(name = row_name("subject_to", name, loc, needs, err)))
         return -1;
     *limit = (struct goal_limit){name, results_wants_most(name), 0};
     if (value->kind != NODE_SCALAR)
@@ -102,7 +124,7 @@ int goal_read(const struct node *objective, const struct node *subject_to, struc
 {
     int rc = 0;
 
-    *goal = (struct goal){.nobjectives = 0};
+    *goal = (struct goal){.steady = needs.steady};
     if (objective && objective->kind == NODE_SEQUENCE && !objective->count)
         rc = error_add(err, EXIT_INPUT, objective->loc, "plan: objective: found an empty list; expected metrics such as "
                        "iteration_time_s, gpus or cost, or the key left out");
@@ -150,14 +172,42 @@ double goal_longest(const struct goal *goal)
     return INFINITY;
 }
 
+/* Whether the metric is one of a training that grows with its wall time. */
+static bool takes_time(const char *name)
+{
+    return !strncmp(name, "days", 4) || !strncmp(name, "training_gpu_hours", 18) || !strncmp(name, "training_cost", 13);
+}
+
 bool goal_is_timely(const struct goal *goal)
 {
-    static const char timely[] = "iteration_time_s samples_per_s tokens_per_s tokens_per_s_per_gpu gpus cost";
+    static const char timely[] = "iteration_time_s samples_per_s tokens_per_s tokens_per_s_per_gpu gpus cost gpu_hours";
 
     for (size_t i = 0; i < goal->nobjectives; i++)
-        if (!word_in(timely, goal->objectives[i].name))
+        if (!word_in(timely, goal->objectives[i].name) && !(goal->steady && takes_time(goal->objectives[i].name)))
             return false;
     return true;
+}
+
+static double number_of(const json_t *metrics, const char *name)
+{
+    const json_t *value = json_object_get(metrics, name);
+
+    return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+double goal_seconds(const struct goal *goal, const json_t *metrics)
+{
+    double seconds = number_of(metrics, "iteration_time_s"), steps = number_of(metrics, "training_steps"), longest = seconds;
+
+    for (size_t i = 0; i < goal->nobjectives; i++) {
+        const char *name = goal->objectives[i].name;
+        double one = !strncmp(name, "days", 4) ? seconds / SECONDS_A_DAY :
+                     !strncmp(name, "training_cost", 13) ? number_of(metrics, "cost") : number_of(metrics, "gpu_hours");
+
+        if (takes_time(name))
+            longest = fmax(longest, seconds * number_of(metrics, name) / (steps * one));     /* fmax ignores NaN */
+    }
+    return longest;
 }
 
 double goal_miss(const struct goal *goal, const json_t *row, const struct goal_limit **limit, double *value)

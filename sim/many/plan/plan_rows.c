@@ -121,7 +121,7 @@ int plan_read_replays(struct search *search, struct error *err)
     search->nreplayed = outcome->failures.count = 0;
     for (size_t i = 0; i < results.rows.count && !rc; i++) {
         const json_t *row = results.rows.items[i];
-        double seconds = json_number_value(json_object_get(json_object_get(row, "metrics"), "iteration_time_s"));
+        double seconds = goal_seconds(&search->space->goal, json_object_get(row, "metrics"));
 
         if (outcome_of(row) == OUTCOME_INFEASIBLE) {
             memory++;

@@ -242,12 +242,33 @@ static int refuse_auto(const struct builder *builder)
     return rc;
 }
 
+/* Whether the scenario says one of the keys, or an axis does. */
+static bool is_among(const struct builder *builder, const char *const *paths, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (says(builder, paths[i]) || has_axis(builder, paths[i]))
+            return true;
+    return false;
+}
+
+static bool trains(const struct builder *builder)
+{
+    static const char *const amounts[] = {"train.tokens", "train.samples", "train.steps", "train.per_parameter", "train.target",
+                                          "train.phases"};
+
+    return is_among(builder, amounts, COUNT(amounts));
+}
+
+/* A training whose steps differ, or that goes on with fewer nodes. */
+static const char *const unsteady[] = {"train.phases", "train.batch", "train.target", "train.elastic", "train.failures.trace"};
+
 /* What is looked for. */
 static int read_goal(struct builder *builder, struct goal *goal)
 {
     const struct plan_question *question = builder->question;
     const struct node *objective = builder->asked->objective.node, *limits = builder->asked->subject_to.node;
-    struct goal_needs needs = {says(builder, "price") || has_axis(builder, "price"), NULL};
+    struct goal_needs needs = {.priced = says(builder, "price") || has_axis(builder, "price"), .trained = trains(builder),
+                               .steady = !is_among(builder, unsteady, COUNT(unsteady))};
     bool powered = says(builder, "train.energy.gpu") || has_axis(builder, "train.energy.gpu") ||
                    axes_change(builder, "train.energy.gpu");
     struct node *said;
@@ -314,7 +335,7 @@ int space_load(const struct plan_question *question, struct space *space, struct
     int rc;
 
     memset(space, 0, sizeof *space);
-    if (conf_load(&sweep->arena, question->path, &root, err))
+    if (scenario_tree(&sweep->arena, question->path, &root, err))
         return -1;
     if (node_get(root, "base") || node_get(root, "sweep"))
         return error_add(err, EXIT_INPUT, root->loc, "this is a sweep; expected a scenario, whose axes --set names "

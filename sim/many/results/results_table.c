@@ -20,8 +20,9 @@ static bool is_rank(const struct row_key *key)
 size_t results_columns(const struct results *results, enum results_format format, int *columns)
 {
     static const char *const wanted[] = {"iteration_time_s", "verified_iteration_time_s", "tokens_per_s",
-                                         "samples_per_s", "mfu", "peak_memory_bytes", "bubble_fraction",
-                                         "exposed_communication_s", "memory_margin_bytes"};
+                                         "samples_per_s", "days", "days_p90", "goodput", "training_cost", "mfu",
+                                         "peak_memory_bytes", "bubble_fraction", "exposed_communication_s",
+                                         "memory_margin_bytes"};
     size_t count = 0;
 
     for (size_t i = 0; i < results->keys.count; i++)
@@ -166,5 +167,5 @@ bool results_wants_most(const char *key)
     const struct metric *metric = metric_find(key);
 
     return (metric && metric->kind == METRIC_RATE) || strstr(key, "utilization") || strstr(key, "margin") ||
-           strstr(key, "probability");
+           strstr(key, "probability") || strstr(key, "goodput");
 }

@@ -14,6 +14,7 @@
 #include "report/result.h"
 #include "scenario/scenario.h"
 #include "store/store.h"
+#include "train/row_metrics.h"
 
 enum { VERSION = 16,             /* digits of the sources' digest that rows show */
        FILE_MOST = 64 << 20,     /* of a file that a scenario names */
@@ -202,6 +203,21 @@ static json_t *refused_row(const struct row_maker *maker, uint64_t number, const
     return row;
 }
 
+/* The metrics of its training, where the scenario has one; or why there is none. Anchors correct iterations alone. */
+static int add_training(json_t *row, const struct scenario *scenario, const struct anchors *anchors, struct error *err)
+{
+    struct error found = {0};
+    int rc = 0;
+
+    if (outcome_of(row) == OUTCOME_OK && !anchors && training_is_asked(scenario) &&
+        training_put_metrics(json_object_get(row, "metrics"), scenario, &found)) {
+        rc = error_pass_system(&found, err);
+        outcome_refused(row, &found);
+    }
+    error_release(&found);
+    return rc;
+}
+
 /* The row of a scenario; the same. */
 static json_t *simulated_row(const struct row_maker *maker, const struct scenario *scenario, const struct point *point,
                              char *note, struct error *err)
@@ -211,7 +227,7 @@ static json_t *simulated_row(const struct row_maker *maker, const struct scenari
     if (resolved_id(maker, scenario, note, err) || row_is_done(maker, note))
         return NULL;
     row = row_begin(note, point);
-    if (!outcome_simulate(row, scenario, maker->anchors, err))
+    if (!outcome_simulate(row, scenario, maker->anchors, err) && !add_training(row, scenario, maker->anchors, err))
         return row;
     json_decref(row);
     return NULL;

@@ -172,7 +172,7 @@ int sweep_load(const char *path, const char *const *sets, size_t nsets, struct p
     const char *text;
     struct node *root, *base;
     struct arena arena = {.progress = progress};
-    int rc = conf_load(&arena, path, &root, err);
+    int rc = scenario_tree(&arena, path, &root, err);
 
     memset(sweep, 0, sizeof *sweep);
     if (!rc && (node_get(root, "base") || node_get(root, "sweep")))
@@ -194,7 +194,7 @@ int sweep_is(const char *path, struct progress *progress, bool *is, struct error
 {
     struct arena arena = {.progress = progress};
     struct node *root = NULL;
-    int rc = strcmp(path, "-") ? conf_load(&arena, path, &root, err) : 0;
+    int rc = strcmp(path, "-") ? scenario_tree(&arena, path, &root, err) : 0;
 
     *is = root && node_get(root, "sweep");
     arena_release(&arena);

@@ -37,7 +37,7 @@ static void mark(struct making *making, const struct zone *zone, bool last)
         .resumes = clock_of(course) + stall, .safe = clock_of(course) + wait + cost->write, .step = course->steps,
     };
     course->stalls += stall;
-    course->gpu_seconds += stall * zone->gpus;
+    course->gpu_seconds += stall * zone->paid;
     course->joules += stall * zone->idle_power;
     course->checkpoints++;
     making->since_steps = making->since_seconds = 0;
@@ -101,7 +101,7 @@ static int add_stretch(struct making *making, const struct stretch *stretch, con
         making->since_seconds += count * step->seconds;
         if (count == validated) {
             course->validations += making->validation;
-            course->gpu_seconds += making->validation * step->gpus;
+            course->gpu_seconds += making->validation * step->paid;
             course->joules += making->validation * step->power;
         }
         if (count == marked || (ends && done == stretch->steps))
@@ -112,7 +112,7 @@ static int add_stretch(struct making *making, const struct stretch *stretch, con
                              "every: that makes more than %d checkpoints; expected a longer interval",
                              COURSE_MARKS);
     }
-    course->gpu_seconds += stretch->steps * step->seconds * step->gpus;
+    course->gpu_seconds += stretch->steps * step->seconds * step->paid;
     course->joules += stretch->steps * step->seconds * step->power;
     making->zone_seconds += stretch->steps * step->seconds;
     zone->power += (step->power - zone->power) * stretch->steps * step->seconds / making->zone_seconds;
@@ -128,8 +128,8 @@ static int zone_of(struct making *making, const struct steps *steps, const struc
     struct course *course = making->course;
     struct zone new = {
         .pace = 1, .nodes = step->nodes,
-        .gpus = step->gpus,
-        .idle_power = energy_power(making->scenario, step->gpus, step->nodes, (struct occupation){0, 0})};
+        .gpus = step->gpus, .paid = step->paid,
+        .idle_power = energy_power(making->scenario, step->paid, step->nodes, (struct occupation){0, 0})};
 
     if (!course->zones.count || course->zones.items[course->zones.count - 1].gpus != step->gpus) {
         if (making->every && checkpoint_cost(making->scenario, steps, step, &new.cost, err))
@@ -174,8 +174,9 @@ static int zone_of_shape(const struct making *making, const struct steps *steps,
 
     step.nodes = shape->nodes;
     step.gpus = shape->gpus;
-    *zone = (struct zone){.end = full->end, .nodes = shape->nodes, .gpus = shape->gpus};
-    zone->idle_power = energy_power(making->scenario, shape->gpus, shape->nodes, (struct occupation){0, 0});
+    *zone = (struct zone){.end = full->end, .nodes = shape->nodes, .gpus = shape->gpus,
+                          .paid = full->paid - (full->nodes - shape->nodes) * cluster_node_gpus(&making->scenario->cluster, 0)};
+    zone->idle_power = energy_power(making->scenario, zone->paid, shape->nodes, (struct occupation){0, 0});
     if (making->every && checkpoint_cost(making->scenario, steps, &step, &zone->cost, err))
         return -1;
     stalls *= full->cost.block > 0 ? zone->cost.block / full->cost.block : 1;

@@ -27,6 +27,7 @@ struct zone {
     double end;                      /* s on the clock */
     double pace;                     /* s on the clock in a second of wall time; 1 but on fewer nodes than it wants */
     int nodes, gpus;
+    int paid;                   /* GPUs: also those of the nodes that are idle */
     double power, idle_power;        /* W of all nodes: mean over its steps; while the training stands still; NaN: not
                                       * known */
     struct checkpoint_cost cost;

@@ -90,6 +90,7 @@ static int step_simulate(const struct scenario *scenario, struct step *step, str
         step->sequence = scenario->model.sequence;
         step->gpus = scenario_gpus(scenario);
         step->nodes = energy_nodes(scenario);
+        step->paid = scenario_paid_gpus(scenario);
         step->seconds = m->iteration_time;
         step->samples = m->samples;
         step->tokens = m->tokens_per_s * m->iteration_time;

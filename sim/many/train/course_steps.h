@@ -8,6 +8,7 @@
 struct step {
     int batch, sequence, gpus;       /* 0: the scenario's; after the simulation none is */
     int nodes;
+    int paid;                        /* GPUs: also those of its nodes that are idle */
     double seconds;
     double samples, tokens;          /* NaN tokens: the model has none */
     double flop;                     /* model FLOP of all GPUs; NaN: times are given */

@@ -6,7 +6,7 @@ static const struct training_key keys[] = {
      "wall time: mean of the trials that finished, and the least that 10, 50, 90 % of them "
      "do not exceed; null: none finished"},
     {"goodput, ...", "time of the steps that count over wall time, the same four"},
-    {"gpu_hours, ...", "of the GPUs that train, recoveries included; nodes that a trace does not have up do not count"},
+    {"gpu_hours, ...", "of the GPUs that train and of those that are idle beside them, recoveries included; nodes that a trace does not have up do not count"},
     {"cost, ...", "$ of the GPUs that train and of spare nodes; null: the scenario says no price"},
     {"energy_j, ...", "of all nodes, warm spare ones too, times train.energy.pue; null: the GPU's file has no power, nor has train.energy"},
     {"goodput_standard_error", "of goodput, over the trials"},

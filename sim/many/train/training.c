@@ -9,15 +9,13 @@
 #include "base/units.h"
 #include "config/conf.h"
 #include "hardware/cluster.h"
-#include "process/pool.h"
 #include "run/energy.h"
 #include "train/closed_form.h"
 #include "train/course.h"
 #include "train/course_steps.h"
 
-/* Wall time over the time of the steps from which on a training does not progress; failures that all trials may have
- * together, a million of which take less than a second. */
-enum { HOPELESS = 100, MOST_FAILURES = 2000000000 };
+/* Failures that all trials may have together, a million of which take less than a second. */
+enum { MOST_FAILURES = 2000000000 };
 
 static const struct stretch *main_stretch(const struct steps *steps)
 {
@@ -74,7 +72,7 @@ static int check_spares(const struct training *training, struct error *err)
                        "train: spares: %d spare nodes are more than the %d that train", spares->nodes, nodes);
 }
 
-/* A training is refused if its mean wall time is HOPELESS times the time of its steps. */
+/* A training is refused if its mean wall time is TRIAL_HOPELESS times the time of its steps. */
 static int check_progress(const struct training *training, struct error *err)
 {
     const struct failures *failures = &training->failures;
@@ -85,13 +83,13 @@ static int check_progress(const struct training *training, struct error *err)
 
     if (training->failures.trace)
         return 0;
-    if (wall < HOPELESS * training->course.useful &&
+    if (wall < TRIAL_HOPELESS * training->course.useful &&
         wall / training->mtbf * (double)training->options.trials > MOST_FAILURES)
         return error_clash(err, training->scenario->train->failures->node->loc,
                            "train: %zu trials have about %.3g failures each; "
                            "expected at most %d in all: try fewer --trials",
                            training->options.trials, wall / training->mtbf, MOST_FAILURES);
-    if (wall < HOPELESS * training->course.useful)
+    if (wall < TRIAL_HOPELESS * training->course.useful)
         return 0;
     return error_clash(
         err, training->scenario->train->failures->node->loc,
@@ -99,7 +97,7 @@ static int check_progress(const struct training *training, struct error *err)
         "recovery takes %s; the wall time would be more than %d times the time of the steps",
         unit_format_short(UNIT_TIME, training->mtbf, mtbf, sizeof mtbf),
         unit_format_short(UNIT_TIME, fmin(interval, training->course.useful), every, sizeof every),
-        unit_format_short(UNIT_TIME, training->recovery, recovery, sizeof recovery), HOPELESS);
+        unit_format_short(UNIT_TIME, training->recovery, recovery, sizeof recovery), TRIAL_HOPELESS);
 }
 
 static int ascending(const void *a, const void *b)
@@ -130,18 +128,15 @@ static struct estimate estimate_of(double *values, size_t count)
                              quantile(values, count, 0.9)};
 }
 
-/* Dollars: all GPUs that train and all spare nodes are paid for all the time. */
+/* Dollars. */
 static double price_of(const struct training *training, const struct trial *trial)
 {
-    const struct spares_spec *spares = training->scenario->train->spares;
-    double spare = spares ? (double)spares->nodes * cluster_node_gpus(&training->scenario->cluster, 0) : 0;
-
-    return training->scenario->price * (trial->gpu_seconds + spare * trial->wall) / SECONDS_AN_HOUR;
+    return training->scenario->price * training_paid(training, trial) / SECONDS_AN_HOUR;
 }
 
 double training_energy(const struct training *training, const struct trial *trial)
 {
-    const struct spares_spec *spares = training->scenario->train->spares;
+    const struct spares_spec *spares = training->spares;
     int warm = spares && spares->warm ? spares->nodes : 0;
     int gpus = warm * cluster_node_gpus(&training->scenario->cluster, 0);
     double spare = warm ? energy_power(training->scenario, gpus, warm, (struct occupation){0, 0}) : 0;
@@ -246,115 +241,6 @@ static void summarize(struct training *training, size_t count)
     training->mfu_all_in = flop_share / (training->gpu_hours.mean * SECONDS_AN_HOUR);
 }
 
-struct trial_rules training_rules(const struct training *training)
-{
-    const struct training_spec *spec = training->scenario->train;
-    bool memory = spec->checkpoint && spec->checkpoint->mode == CHECKPOINT_MEMORY;
-
-    return (struct trial_rules){
-        .copies = memory ? spec->checkpoint->copies : 0, .stored = memory ? spec->checkpoint->stored : 0,
-        .course = &training->course, .failures = &training->failures, .seed = training->options.seed,
-        .spares = spec->spares, .elastic = spec->elastic,
-        .init = spec->restart ? spec->restart->init : 0, .most = HOPELESS * 10 * training->course.end,
-    };
-}
-
-enum { PIECE = 50 };             /* trials that a process does at once */
-
-/* Trials under way. */
-struct running {
-    struct progress *progress;
-    struct trial *trials;
-    size_t count, next;          /* the next piece, or the next trial where this process plays them */
-    const struct trial_rules *rules;
-};
-
-static size_t piece_size(const struct running *running, uint64_t piece)
-{
-    size_t rest = running->count - piece * PIECE;
-
-    return rest < PIECE ? rest : PIECE;
-}
-
-/* Whether the command's budget is spent. */
-static bool is_over(const struct running *running, size_t done)
-{
-    return running->progress && progress_step(running->progress, "playing trials", done, running->count, 0);
-}
-
-/* 0, or -1 where the budget was spent before all trials. */
-static int check_over(const struct running *running, size_t done, struct error *err)
-{
-    if (!running->progress || !running->progress->over)
-        return 0;
-    return error_add(err, EXIT_STOPPED, (struct loc){0},
-                     "stopped by %s: of %zu trials about %zu were played; try fewer --trials",
-                     running->progress->option, running->count, done);
-}
-
-/* Where the budget is spent on the way the reply is short. */
-static void work(void *context, uint64_t piece, char *note, FILE *reply)
-{
-    const struct running *running = context;
-
-    (void)note;
-    for (size_t i = 0; i < piece_size(running, piece) && !is_over(running, piece * PIECE + i); i++) {
-        struct trial trial = trial_run(running->rules, piece * PIECE + i, NULL, NULL);
-
-        fwrite(&trial, sizeof trial, 1, reply);
-    }
-}
-
-static bool next(void *context, uint64_t *piece)
-{
-    struct running *running = context;
-
-    *piece = running->next;
-    if (running->next * PIECE >= running->count || is_over(running, running->next * PIECE))
-        return false;
-    running->next++;
-    return true;
-}
-
-static int done(void *context, uint64_t piece, const char *reply, size_t length, struct error *err)
-{
-    struct running *running = context;
-
-    if (is_over(running, piece * PIECE))
-        return check_over(running, piece * PIECE, err);
-    if (length != piece_size(running, piece) * sizeof(struct trial))
-        return error_add(err, EXIT_UNEXPECTED, (struct loc){0}, "train: a process sent %zu bytes of trials", length);
-    memcpy(running->trials + piece * PIECE, reply, length);
-    return 0;
-}
-
-static int lost(void *context, uint64_t piece, enum pool_loss why, const char *note, const struct error *how,
-                struct error *err)
-{
-    (void)context, (void)piece, (void)why, (void)note;
-    return error_add(err, EXIT_UNEXPECTED, (struct loc){0}, "train: a process that ran trials ended%s%s",
-                     how && how->count ? ": " : "", how && how->count ? how->messages[0].text : "");
-}
-
-static int trials_run(struct trial *trials, size_t count, const struct trial_rules *rules, size_t jobs,
-                      struct progress *progress, struct error *err)
-{
-    struct running running = {.progress = progress, .trials = trials, .count = count, .rules = rules};
-    struct pool pool = {
-        .jobs = jobs, .what = "the trial", .context = &running, .work = work, .next = next, .done = done, .lost = lost};
-    enum pool_end end;
-
-    if (jobs > 1 && count > PIECE) {
-        end = pool_run(&pool, err);
-        if (end == POOL_INTERRUPTED)
-            error_add(err, EXIT_INTERRUPTED, (struct loc){0}, "train: interrupted");
-        return end == POOL_ALL ? check_over(&running, running.next * PIECE, err) : -1;
-    }
-    for (; running.next < count && !is_over(&running, running.next); running.next++)
-        trials[running.next] = trial_run(rules, running.next, NULL, NULL);
-    return check_over(&running, running.next, err);
-}
-
 /* Steps, checkpoints and failures, before any trial. */
 static int prepare(struct training *training, struct error *err)
 {
@@ -384,17 +270,23 @@ int training_init(struct training *training, const struct scenario *scenario, st
 
     *training = (struct training){.scenario = scenario, .options = options, .expected_wall = NAN};
     training->young = training->daly = training->exact = training->chosen = (struct optimum){NAN, NAN};
+    if (scenario->train && scenario->train->spares) {
+        training->spared = *scenario->train->spares;
+        training->spares = &training->spared;
+    }
     if (!scenario->train)
         return error_add(err, EXIT_INPUT, scenario->node->loc,
                          "missing section 'train', which says how long the model is "
                          "trained; try 'train: {tokens: 15 T}' (dtsim help training)");
     if (prepare(training, err) || check_progress(training, err))
         return -1;
-    rules = training_rules(training);
-    if (training->failures.shape == 1 && !training->failures.trace && !scenario->train->spares && !rules.copies)
+    if (training->failures.shape == 1 && !training->failures.trace && !training->spares && !training_rules(training).copies)
         training->expected_wall = failures_wall(&training->failures, &training->course);
     count = training->options.trials = training->failures.count ? options.trials : 1;
     training->trials = xcalloc(count, sizeof *training->trials);
+    if (spares_choose(training, err))
+        return -1;
+    rules = training_rules(training);
     if (trials_run(training->trials, count, &rules, options.jobs, scenario->progress, err))
         return -1;
     summarize(training, count);

@@ -26,6 +26,8 @@ struct training {
     struct steps steps;
     struct course course;
     struct failures failures;
+    struct spares_spec spared;       /* the scenario's, with the number of nodes that it has or `auto` finds */
+    const struct spares_spec *spares;        /* that; NULL: there is always one */
     const struct stretch *main;      /* which takes most time: what is said of "the" step is its */
     struct checkpoint_cost cost;     /* of it */
     struct interval every;           /* between checkpoints; without failures `auto` is never */
@@ -88,5 +90,13 @@ void training_keys_print(FILE *out);
 double training_energy(const struct training *training, const struct trial *trial);
 /* The rules of its trials. */
 struct trial_rules training_rules(const struct training *training);
+/* GPU-seconds that a trial costs: those of the GPUs that train, and of all spare nodes all the time. */
+double training_paid(const struct training *training, const struct trial *trial);
+/* Plays the first `count` trials by these rules. Errors: the budget of `progress` (or NULL) is spent; processes. */
+int trials_run(struct trial *trials, size_t count, const struct trial_rules *rules, size_t jobs, struct progress *progress,
+               struct error *err);
+/* Where the scenario leaves the number of spare nodes to dtsim, finds the one that costs the fewest GPU-hours: by at most 200
+ * trials each from 0 on, until three in a row cost more. Errors: with none does every trial end. */
+int spares_choose(struct training *training, struct error *err);
 
 #endif

@@ -25,7 +25,7 @@ static void go_back_to_stored(struct going *going, const struct zone *zone)
     going->clock -= lost;
     going->stored = true;
     going->trial.losses[LOSS_WORK] += lost;
-    going->trial.gpu_seconds += lost * zone->gpus;
+    going->trial.gpu_seconds += lost * zone->paid;
     going->trial.joules += lost * zone->power;
     going->trial.memory_lost++;
 }
@@ -47,7 +47,7 @@ static void advance(struct going *going, const struct zone *zone, double seconds
 
         going->trial.losses[LOSS_REDUNDANT] += redundant;
         going->trial.losses[LOSS_FEWER] += seconds - passed - redundant;
-        going->trial.gpu_seconds += seconds * zone->gpus * share - passed * course->zones.items->gpus;
+        going->trial.gpu_seconds += seconds * zone->paid * share - passed * course->zones.items->paid;
         going->trial.joules += seconds * zone->power * share - passed * course->joules / course->end;
     }
     going->clock = to;

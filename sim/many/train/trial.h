@@ -23,6 +23,9 @@ extern const char *const trial_end_names[];
 /* The number of equal parts of the course's clock. */
 enum { TRIAL_PARTS = 50 };
 
+/* Wall time over the time of the steps from which on a training does not progress. */
+enum { TRIAL_HOPELESS = 100 };
+
 struct trial {
     double wall;                     /* s */
     double passed[TRIAL_PARTS + 1];  /* s of wall time at which a finished trial passes the end of that part of the

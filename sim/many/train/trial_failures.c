@@ -31,7 +31,7 @@ static void lose(struct going *going, const struct zone *zone, double lost, doub
     going->trial.losses[LOSS_WORK] += lost / pace;
     going->trial.losses[LOSS_FEWER] -= lost / pace - lost - redundant;
     going->trial.losses[LOSS_REDUNDANT] -= redundant;
-    going->trial.gpu_seconds += lost * zone_whole(going, zone)->gpus;
+    going->trial.gpu_seconds += lost * zone_whole(going, zone)->paid;
     going->trial.joules += lost * (going->fewer || zone->pace != 1 ? course->joules / course->end : zone->power);
 }
 
@@ -210,7 +210,7 @@ void trial_stand(struct going *going, const struct zone *zone, double seconds, e
 {
     going->trial.wall += seconds;
     going->trial.losses[loss] += seconds;
-    going->trial.gpu_seconds += seconds * zone->gpus * share_there(going, zone);
+    going->trial.gpu_seconds += seconds * zone->paid * share_there(going, zone);
     going->trial.joules += seconds * zone->idle_power * share_there(going, zone);
 }
 

@@ -39,6 +39,7 @@ static void read_sharding(const struct accelerate *a)
         if (!strcmp(said, strategies[i].number) || !strcasecmp(said, strategies[i].name))
             fsdp = strategies[i].fsdp;
     put(a, "fsdp", arena_printf(a->arena, "%s%s", fsdp, offload && !strcmp(offload, "true") ? " offload" : ""));
+    put(a, "fsdp_config.min_num_params", word(a, "fsdp_config.fsdp_min_num_params"));
     put(a, "fsdp_config.activation_checkpointing", word(a, "fsdp_config.fsdp_activation_checkpointing"));
     if (version && !strcmp(version, "2"))
         put(a, "fsdp_config.reshard_after_forward", word(a, "fsdp_config.fsdp_reshard_after_forward"));

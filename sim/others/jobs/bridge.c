@@ -2,7 +2,6 @@
  * it. Its keys find Megatron-LM's rows (platforms/dialects/bridge.yaml); several keys that say one argument together are read here. */
 #include "jobs/bridge_internal.h"
 
-#include "files/data.h"
 #include "huggingface/hf_config.h"
 #include "megatron/megatron.h"
 
@@ -10,6 +9,7 @@
 
 #include "base/base.h"
 #include "config/conf.h"
+#include "config/named.h"
 #include "launch/imported.h"
 #include "launch/launch.h"
 

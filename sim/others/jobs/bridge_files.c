@@ -173,10 +173,11 @@ static void put_adapters(struct imported *m, const struct node *adapters)
 {
     static const struct { const char *theirs, *ours; } modules[] = {
         {"linear_qkv", "qkv"}, {"linear_proj", "projection"}, {"linear_fc1", "mlp-up"}, {"linear_fc2", "mlp-down"},
+        {"linear_q_down_proj", "qkv"}, {"linear_q_up_proj", "qkv"}, {"linear_kv_down_proj", "qkv"}, {"linear_kv_up_proj", "qkv"},
     };
     const struct launch_argument *said = imported_given(m, "peft.target_modules");
     const char *class = adapters->kind == NODE_MAPPING ? class_of(adapters) : adapters->text, *list = "";
-    const struct node *target = node_get(adapters, "_target_");
+    const struct node *target = node_get(adapters, "_target_"), *shared = node_get(adapters, "share_expert_adapters");
     long rank = imported_given(m, "peft.dim") ? imported_number(m, "peft.dim") : 32;         /* peft/lora.py */
 
     class = class ? class : target ? target->text : "LoRA";
@@ -195,8 +196,11 @@ static void put_adapters(struct imported *m, const struct node *adapters)
                       "linear_proj, linear_fc1 or linear_fc2", said->values[i].text);
             return;
         }
-        list = arena_printf(m->arena, "%s%s%s", list, *list ? ", " : "", modules[k].ours);
+        if (!strstr(list, modules[k].ours))
+            list = arena_printf(m->arena, "%s%s%s", list, *list ? ", " : "", modules[k].ours);
     }
+    if (shared && shared->text && !strcasecmp(shared->text, "false"))
+        imported_put(m, "software.shared_adapters", "false");
     imported_put(m, "memory.lora", "{rank: %ld, targets: [%s]}", rank, said ? list : "qkv, projection, mlp-up, mlp-down");
 }
 

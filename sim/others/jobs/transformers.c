@@ -47,6 +47,38 @@ static long length_of(const struct imported *m)
     return imported_number(m, imported_given(m, "max_length") ? "max_length" : "max_seq_length");
 }
 
+/* Low-rank adapters of PEFT, by the names that Transformers' models have for linear layers; those of one group go together. */
+static void put_adapters(struct imported *m)
+{
+    static const struct { const char *ours, *layers; int count; } groups[] = {
+        {"qkv", "q_proj k_proj v_proj", 3}, {"qkv", "qkv_proj", 1}, {"projection", "o_proj", 1}, {"mlp-up", "gate_proj up_proj", 2},
+        {"mlp-up", "gate_up_proj", 1}, {"mlp-down", "down_proj", 1},
+    };
+    const struct launch_argument *said = imported_given(m, "lora_target_modules");
+    bool all = said && said->count == 1 && !strcmp(said->values[0].text, "all-linear");
+    const char *list = all ? "qkv, projection, mlp-up, mlp-down" : "";
+    size_t known = all;
+
+    if (!job_true(m, "use_peft"))
+        return;
+    for (size_t g = 0; said && g < COUNT(groups); g++) {
+        int named = 0;
+
+        for (size_t i = 0; i < said->count; i++)
+            named += word_in(groups[g].layers, said->values[i].text);
+        known += (size_t)named;
+        if (named && named != groups[g].count)
+            imported_refuse(m, "lora_target_modules", "adapters of some of %s are not simulated; expected all of them", groups[g].layers);
+        if (named)
+            list = arena_printf(m->arena, "%s%s%s", list, *list ? ", " : "", groups[g].ours);
+    }
+    if (!said || known != said->count)
+        imported_refuse(m, said ? "lora_target_modules" : "use_peft", "expected lora_target_modules: all-linear, or a list of q_proj, k_proj, "
+                        "v_proj, o_proj, gate_proj, up_proj and down_proj");
+    imported_put(m, "memory.lora", "{rank: %ld, targets: [%s]%s}", imported_number(m, "lora_r"), list,
+                 job_true(m, "load_in_4bit") ? ", weights: nf4" : "");
+}
+
 /* What dtsim has for an optimizer; NULL: nothing, which is an error. */
 static const char *optimizer_of(struct imported *m)
 {
@@ -104,6 +136,10 @@ static struct node *through_deepspeed(struct imported *m, struct node *keys, str
         m->root = made;
         imported_put(m, "memory.recompute", "full");
     }
+    if (made) {
+        m->root = made;
+        put_adapters(m);
+    }
     return m->err->count ? NULL : made;
 }
 
@@ -132,6 +168,7 @@ static void put_memory(struct imported *m)
 {
     bool bf16 = job_true(m, "bf16"), fp16 = job_true(m, "fp16");
     const char *name = imported_word(m, "optim"), *ours = optimizer_of(m);
+    const struct node *zero = node_at(m->root, "strategy.zero");
 
     if (bf16 && fp16)
         imported_refuse(m, "fp16", "does not go with bf16; expected one of them");
@@ -141,7 +178,10 @@ static void put_memory(struct imported *m)
     imported_put(m, "memory.optimizer", "%s", ours);
     if (job_true(m, "gradient_checkpointing") || job_true(m, "fsdp_config.activation_checkpointing"))
         imported_put(m, "memory.recompute", "full");
+    put_adapters(m);
     imported_put(m, "software.like", "%s", m->software);
+    if (job_true(m, "gradient_checkpointing") && zero && !strcmp(zero->text, "3") && imported_number(m, "fsdp_config.min_num_params") > 0)
+        imported_put(m, "software.small_units", "true");
     if (!strcmp(name, "adamw_torch") || !strcmp(name, "adamw_hf"))
         imported_put(m, "software.fused_optimizer", "false");
     imported_put(m, "software.clip_gradients", strtod(imported_word(m, "max_grad_norm"), NULL) > 0 ? "true" : "false");

@@ -3,7 +3,7 @@
 #include "base/base.h"
 #include "config/conf.h"
 #include "config/field.h"
-#include "files/data.h"
+#include "config/named.h"
 
 static const char *const kinds[] = {"flag", "int", "number", "word", "list", "any", "bool", NULL};
 struct reading { struct arena *arena; struct dialect *dialect; struct error *err; struct node *plain; };

@@ -11,6 +11,10 @@ int megatron_program(const struct imported *m);
 void megatron_model(struct imported *m);
 /* The pattern of a hybrid model, and the widths of its mixers. program: its name says that it trains hybrids. */
 void megatron_hybrid(struct imported *m, bool program);
+/* Whether the program trains an encoder beside a decoder; their blocks and tokens; how many blocks each stage has. */
+bool megatron_has_sides(const struct imported *m);
+void megatron_sides(struct imported *m);
+void megatron_split_sides(struct imported *m, long pipeline, long chunks);
 void megatron_experts(struct imported *m);
 void megatron_strategy(struct imported *m, long data);
 void megatron_split(struct imported *m, long chunks);

@@ -18,7 +18,7 @@ static const struct { const char *tokenizer; long size; } vocabularies[] = {
 };
 /* Programs that train what this is not. */
 static const struct { const char *part, *what; } other_models[] = {
-    {"t5", "an encoder and a decoder"}, {"retro", "retrieval"}, {"vlm", "images"}, {"vision", "images"}, {"vit", "images"}, {"ict", "two encoders"},
+    {"retro", "retrieval"}, {"vlm", "images"}, {"vision", "images"}, {"vit", "images"}, {"ict", "two encoders"},
     {"multimodal", "images"},
 };
 
@@ -37,6 +37,11 @@ static bool program_has(const struct imported *m, const char *part)
         if (at > name && at[-1] == '_' && !isalpha((unsigned char)at[strlen(part)]))
             return true;
     return false;
+}
+
+bool megatron_has_sides(const struct imported *m)
+{
+    return program_has(m, "t5");
 }
 
 /* Whether a program's name says that it generates, measures or converts. */
@@ -94,7 +99,7 @@ static void put_positions(struct imported *m)
     const char *type = imported_word(m, "position-embedding-type");
     bool rotary = imported_given(m, "use-rotary-position-embeddings") != NULL;
 
-    if (!strcmp(type, "relative"))
+    if (!strcmp(type, "relative") && !megatron_has_sides(m))
         imported_refuse(m, "position-embedding-type", "relative positions are not simulated; expected learned_absolute, "
                         "rope, mrope, yarn or none");
     else if (!strcmp(type, "alibi"))
@@ -132,7 +137,7 @@ int megatron_program(const struct imported *m)
     for (size_t i = 0; i < COUNT(other_models); i++)
         if (program_has(m, other_models[i].part))
             return error_add(m->err, EXIT_INPUT, m->launch->loc, "%s trains a model with %s, which is not simulated; expected "
-                             "a GPT or BERT (pretrain_gpt.py, pretrain_bert.py)", m->launch->program, other_models[i].what);
+                             "a GPT, BERT or T5 (pretrain_gpt.py, pretrain_bert.py, pretrain_t5.py)", m->launch->program, other_models[i].what);
     if (trains_nothing(m))
         return error_add(m->err, EXIT_INPUT, m->launch->loc, "%s trains nothing, as far as its name tells; expected a program "
                          "that trains a model", m->launch->program);
@@ -164,6 +169,10 @@ void megatron_model(struct imported *m)
         imported_length(m, imported_shown(m, "seq-length"));
     put_vocabulary(m);
     put_positions(m);
+    if (megatron_has_sides(m))
+        megatron_sides(m);
+    else if (imported_given(m, "decoder-num-layers"))
+        imported_refuse(m, "decoder-num-layers", "an encoder and a decoder are trained; expected pretrain_t5.py");
     megatron_hybrid(m, program_has(m, "mamba") || program_has(m, "hybrid"));
     put_attention(m);
     put_mlp(m);

@@ -171,6 +171,10 @@ void megatron_split(struct imported *m, long chunks)
     const struct launch_argument *layout = imported_given(m, "pipeline-model-parallel-layout");
     struct split split = {m, NULL, 0};
 
+    if (megatron_has_sides(m)) {
+        megatron_split_sides(m, pipeline, chunks);
+        return;
+    }
     if (megatron_stages(m, NULL)) {
         split.layers = ARENA_ARRAY(m->arena, long, megatron_stages(m, NULL));
         put_segments(&split, pipeline);

@@ -399,7 +399,7 @@ json_t *caveats_json(const struct scenario *scenario, const struct metrics *metr
     struct caveats caveats = caveats_of(&arena, scenario);
     const char *const own[] = {
         caveat_lockstep(&arena, metrics), certainty_sheets(&arena, scenario, metrics), certainty_links(&arena, scenario),
-        metrics ? certainty_mixers(&arena, metrics) : NULL, certainty_unlike(&arena, scenario, metrics),
+        metrics ? certainty_model(&arena, scenario, metrics) : NULL, certainty_unlike(&arena, scenario, metrics),
     };
     json_t *json = json_array();
 

@@ -21,12 +21,10 @@ const char *caveat_framework(struct arena *arena, const struct scenario *scenari
 const char *caveat_order(struct arena *arena, const struct scenario *scenario);
 const char *caveat_planned(struct arena *arena, const struct scenario *scenario);
 const char *caveat_mixed_groups(struct arena *arena, const struct scenario *scenario);
-/* How many GPUs of which part have no stage, where parts differ or stages say on which they are. NULL: none. */
+/* How many GPUs have no stage, of which part, and what counts them. NULL: none. */
 const char *caveat_idle(struct arena *arena, const struct scenario *scenario);
 /* "8 of old, all 8 of spare"; NULL: the cluster has no parts, or none of its GPUs is idle. */
 const char *idle_text(struct arena *arena, const struct scenario *scenario);
-/* Whether GPUs are idle and the scenario says which GPUs it takes, or their parts differ: then a result has `idle_gpus`. */
-bool idle_matters(const struct scenario *scenario);
 /* Idle GPUs by part, for `idle_gpus`; the caller owns the reference. */
 json_t *idle_json(const struct scenario *scenario);
 /* Which GPUs have no rate in the format of the GEMMs, which then take as long as in fp32. NULL: all have one, or times are

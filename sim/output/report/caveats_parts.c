@@ -76,21 +76,15 @@ const char *idle_text(struct arena *arena, const struct scenario *scenario)
     return text;
 }
 
-bool idle_matters(const struct scenario *scenario)
-{
-    const struct cluster *cluster = &scenario->cluster;
-
-    return cluster_given_parts(cluster) && (scenario->layout.gpus || cluster_kinds(cluster) > 1) &&
-           scenario_gpus(scenario) < cluster_gpus(cluster);
-}
-
 const char *caveat_idle(struct arena *arena, const struct scenario *scenario)
 {
-    const char *text = idle_matters(scenario) ? idle_text(arena, scenario) : NULL;
-    int all = cluster_gpus(&scenario->cluster);
+    int all = scenario_paid_gpus(scenario), idle = all - scenario_gpus(scenario);
+    const char *parts = idle ? idle_text(arena, scenario) : NULL;
 
-    return !text ? NULL : arena_printf(arena, "no stage is on %d of the cluster's %d GPUs (%s), which are idle: rates per "
-                                       "GPU and costs are of the others", all - scenario_gpus(scenario), all, text);
+    return !idle ? NULL :
+           arena_printf(arena, "no stage is on %d of the cluster's %d GPUs%s%s%s, which %s idle: tokens per GPU, GPU-hours, cost "
+                        "and energy count %s, FLOP/s per GPU and MFU do not", idle, all, parts ? " (" : "", parts ? parts : "",
+                        parts ? ")" : "", idle == 1 ? "is" : "are", idle == 1 ? "it" : "them");
 }
 
 json_t *idle_json(const struct scenario *scenario)
@@ -166,9 +160,11 @@ const char *caveat_packed(struct arena *arena, const struct scenario *scenario)
     const struct lora *lora = scenario->memory.lora;
 
     (void)arena;
-    return !lora || lora->weights != LORA_WEIGHTS_NF4 ? NULL :
-           "frozen weights in nf4 are converted before each GEMM in the time of a copy of as many bytes; bitsandbytes' "
-           "kernels were not measured and take longer";
+    return !lora || lora->weights == LORA_WEIGHTS_FULL ? NULL :
+           lora->weights == LORA_WEIGHTS_INT4 ?
+           "frozen weights in int4 are converted by as many kernels as AutoGPTQ has, in times of PyTorch's other kernels" :
+           "frozen weights in nf4 are converted before each GEMM in twice the time of a copy of as many bytes, as published for "
+           "A100 and bitsandbytes up to 2025; newer releases take less";
 }
 
 const char *samples_text(struct arena *arena, const struct scenario *scenario)

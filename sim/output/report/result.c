@@ -305,7 +305,7 @@ json_t *gpu_json(const struct scenario *scenario)
 
 double result_gpu_hours(const struct run *run)
 {
-    return run->metrics.iteration_time / SECONDS_AN_HOUR * scenario_gpus(run->workload->scenario);
+    return run->metrics.iteration_time / SECONDS_AN_HOUR * scenario_paid_gpus(run->workload->scenario);
 }
 
 double result_cost(const struct run *run)
@@ -340,6 +340,7 @@ json_t *result_metrics_json(const struct run *run)
     json_put(json, "model_flop", json_finite(m->model_flop));
     json_put(json, "hardware_flop", json_finite(m->hardware_flop));
     json_put(json, "gpus", json_integer(scenario_gpus(scenario)));
+    json_put(json, "gpus_paid", json_integer(scenario_paid_gpus(scenario)));
     json_put(json, "cost", json_finite(result_cost(run)));
     json_put(json, "gpu_hours", json_finite(result_gpu_hours(run)));
     json_put(json, "weight_versions", json_integer(result_weight_versions(run->workload)));
@@ -353,7 +354,7 @@ json_t *result_metrics_json(const struct run *run)
         json_put(json, "stragglers", stragglers_json(scenario));
     if (scenario->layout.mixed)
         json_put(json, "rank_gpus", rank_gpus_json(scenario));
-    if (idle_matters(scenario))
+    if (cluster_given_parts(&scenario->cluster) && scenario_paid_gpus(scenario) > scenario_gpus(scenario))
         json_put(json, "idle_gpus", idle_json(scenario));
     json_put(json, "jitter", json_real(scenario->simulation.jitter));
     json_put(json, "seed", json_integer(run->seed));

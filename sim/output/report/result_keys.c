@@ -33,9 +33,10 @@ static const struct result_key keys[] = {
                    "or chunk) keys a query, a causal mask takes none off; null where times are given"},
     {"hardware_flop", "what the kernels compute: also what is recomputed, and scores beyond a window where attention is not "
                       "fused; scores that a causal mask hides count in both"},
-    {"gpus", "of the scenario"},
-    {"cost", "of the iteration, $: iteration_time_s x gpus x price; null: the scenario says no price"},
-    {"gpu_hours", "of the iteration: iteration_time_s x gpus / 3600"},
+    {"gpus", "that compute"},
+    {"gpus_paid", "of the cluster: gpus and the idle ones. What an iteration costs, GPU-hours, energy and tokens per GPU count them"},
+    {"cost", "of the iteration, $: iteration_time_s x gpus_paid x price; null: the scenario says no price"},
+    {"gpu_hours", "of the iteration: iteration_time_s x gpus_paid / 3600"},
     {"weight_versions", "that a rank holds at most: more than 1 under asynchronous schedules"},
     {"operations", "simulated"},
     {"collectives", "messages: every one was simulated; measured: each different collective once"},

@@ -243,7 +243,7 @@ static void refusals(void **state)
 #define SUPPORTED "supported are llama, mistral, ministral3, "
     refused_config("[1]", "1:1: hf_config: expected a mapping, as in a config.json");
     refused_config("{\n  \"hidden_size\": 64\n}", "1:1: hf_config: missing key 'model_type'; " SUPPORTED);
-    refused_config("{\"model_type\": \"t5\"}", "1:16: hf_config: model_type 't5' is not supported; " SUPPORTED);
+    refused_config("{\"model_type\": \"bart\"}", "1:16: hf_config: model_type 'bart' is not supported; " SUPPORTED);
     for (size_t i = 0; i < COUNT(mechanisms); i++)
         refused_config(arena_printf(&arena, "{model_type: %s, hidden_size: 64}", mechanisms[i].type),
                        arena_printf(&arena, "1:14: hf_config: model_type '%s' has %s", mechanisms[i].type, mechanisms[i].word));

@@ -219,6 +219,35 @@ static const struct { const char *name; double parameters; const char *config; }
      "1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, "
      "0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1], head_dim: 128, hidden_size: 6144, intermediate_size: 9216, "
      "num_attention_heads: 64, num_hidden_layers: 80, num_local_experts: 32, vocab_size: 200064, shared_intermediate_size: 0}"},
+    /* safetensors' count but for the buffer of 514 positions that it holds */
+    {"FacebookAI/roberta-base", 124697433, "{model_type: roberta, max_position_embeddings: 514, type_vocab_size: 1}"},
+    {"FacebookAI/roberta-large", 355412057, "{model_type: roberta, max_position_embeddings: 514, type_vocab_size: 1, hidden_size: 1024, "
+     "num_hidden_layers: 24, num_attention_heads: 16, intermediate_size: 4096}"},
+    {"FacebookAI/xlm-roberta-base", 278295186, "{model_type: xlm-roberta, max_position_embeddings: 514, type_vocab_size: 1, vocab_size: "
+     "250002}"},
+    {"answerdotai/ModernBERT-base", 149655232, "{model_type: modernbert}"},
+    {"answerdotai/ModernBERT-large", 395881664, "{model_type: modernbert, hidden_size: 1024, intermediate_size: 2624, num_hidden_layers: "
+     "28, num_attention_heads: 16}"},
+    {"google/vit-base-patch16-224", 86567656, "{model_type: vit, num_labels: 1000}"},
+    {"google/vit-large-patch16-224", 304326632, "{model_type: vit, num_labels: 1000, hidden_size: 1024, num_hidden_layers: 24, "
+     "num_attention_heads: 16, intermediate_size: 4096}"},
+    {"facebook/deit-base-distilled-patch16-224", 87338192, "{model_type: deit, architectures: "
+     "[DeiTForImageClassificationWithTeacher], num_labels: 1000}"},
+    /* trainable_params of fusion_bench (CLIPVisionModel) */
+    {"openai/clip-vit-large-patch14 (images)", 303179776, "{model_type: clip, vision_config: {model_type: clip_vision_model, "
+     "hidden_size: 1024, intermediate_size: 4096, num_hidden_layers: 24, num_attention_heads: 16, patch_size: 14}}"},
+    /* all of it has 427,616,513, both projections and the temperature included */
+    {"openai/clip-vit-large-patch14 (text)", 427616513 - 303179776 - 1024 * 768 - 768 * 768 - 1, "{model_type: clip_text_model, "
+     "hidden_size: 768, intermediate_size: 3072, num_attention_heads: 12}"},
+    {"google-t5/t5-base", 222903552, "{model_type: t5, d_model: 768, d_ff: 3072, num_layers: 12, num_heads: 12, is_encoder_decoder: true}"},
+    {"google-t5/t5-large", 737668096, "{model_type: t5, d_model: 1024, d_ff: 4096, num_layers: 24, num_heads: 16}"},
+    {"google-t5/t5-11b", 11307321344, "{model_type: t5, d_model: 1024, d_kv: 128, d_ff: 65536, num_layers: 24, num_heads: 128}"},
+    {"google/t5-v1_1-xxl", 11135332352, "{model_type: t5, d_model: 4096, d_ff: 10240, num_layers: 24, num_decoder_layers: 24, num_heads: "
+     "64, feed_forward_proj: gated-gelu, tie_word_embeddings: false}"},
+    {"google/mt5-small", 300176768, "{model_type: mt5}"},
+    {"openai/whisper-large-v2", 1543304960, "{model_type: whisper, d_model: 1280, encoder_layers: 32, decoder_layers: 32, "
+     "encoder_attention_heads: 20, decoder_attention_heads: 20, encoder_ffn_dim: 5120, decoder_ffn_dim: 5120}"},
+    {"openai/whisper-tiny", 37760640, "{model_type: whisper}"},
 };
 
 static void parameters(void **state)
@@ -277,7 +306,7 @@ static bool is_covered(const struct family *family)
 /* No row of the tables is without a published number. */
 static void all_types(void **state)
 {
-    const struct family *const tables[] = {hf_dense, hf_experts, hf_hybrids};
+    const struct family *const tables[] = {hf_dense, hf_experts, hf_hybrids, hf_encoders};
 
     (void)state;
     for (size_t i = 0; i < COUNT(tables); i++)

@@ -39,7 +39,7 @@ static void packed(void **state)
             struct kernel_sums each = kernel_sums(&layer, "unpack", (enum phase)phase);
             struct kernel_sums scales = kernel_sums(&layer, "unpack-scales", (enum phase)phase);
 
-            assert_close(each.bytes, matrices * (0.5 + 2) + matrices / 64 * 4);
+            assert_close(each.bytes, 2 * (matrices * (0.5 + 2) + matrices / 64 * 4));     /* twice as long as a copy */
             assert_close(scales.bytes, matrices / 64 * ((1 + 4) + (4 + 4)));
             assert_int_equal(each.launches, fused ? 4 : 5);            /* QKV, projection, up (and gate), down */
             assert_int_equal(scales.launches, 2 * each.launches);
@@ -48,9 +48,39 @@ static void packed(void **state)
     }
 }
 
+/* AutoGPTQ's qlinear_cuda_old.py: five operators go over all values, four over the zeros of groups of 128, in the forward
+ * alone, and torch.matmul keeps the result. */
+static void integers(void **state)
+{
+    static const struct { const char *name; double bytes; int each; } kernels[] = {
+        {"unpack-shift", 4.5, 1}, {"unpack-bytes", 5, 1}, {"unpack-mask", 2, 1}, {"unpack-zero", 2 + 1 / 128., 1},
+        {"unpack-scale", 3 + 2 / 128., 1}, {"unpack-zeros", (4.5 + 5 + 4) / 128, 4},
+    };
+    int targets[] = {LORA_QKV, LORA_MLP_DOWN};
+    struct lora full = {.rank = RANK, .targets = {.items = targets, .count = COUNT(targets)}}, four = full;
+    double matrices = HIDDEN * (HIDDEN + 2. * KEY) + HIDDEN * HIDDEN + 3. * HIDDEN * FFN;
+
+    (void)state;
+    four.weights = LORA_WEIGHTS_INT4;
+    for (int fused = 0; fused < 2; fused++) {
+        struct layer layer = block(&four, fused), other = block(&full, fused);
+
+        assert_close(2 * layer.frozen, (0.5 + 2.5 / 128) * matrices + 2 * (2 * HIDDEN));
+        assert_close(layer.frozen + layer.packed, other.frozen);
+        assert_close(layer.activation - other.activation, 2 * matrices);
+        for (size_t i = 0; i < COUNT(kernels); i++) {
+            struct kernel_sums sums = kernel_sums(&layer, kernels[i].name, PHASE_FORWARD);
+
+            assert_close(sums.bytes, matrices * kernels[i].bytes);
+            assert_int_equal(sums.launches, kernels[i].each * (fused ? 4 : 5));
+            assert_int_equal(kernel_sums(&layer, kernels[i].name, PHASE_BACKWARD_INPUT).launches, 0);
+        }
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test_teardown(packed, forget)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test_teardown(packed, forget), cmocka_unit_test_teardown(integers, forget)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
