@@ -1,11 +1,15 @@
 #!/bin/bash
-# What bash offers behind a line that was typed: completion.sh DTSIM
+# What bash, zsh and fish offer behind a line that was typed: completion.sh DTSIM
 set -u
-# shellcheck source=/dev/null
-. <("$1" completion bash) || exit 1
+dtsim=$(realpath "$1")
 failed=0
-scenario=$(mktemp)
-trap 'rm -f "$scenario"' EXIT
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+mkdir "$scratch/bin" && ln -s "$dtsim" "$scratch/bin/dtsim"
+PATH=$scratch/bin:$PATH
+# shellcheck source=/dev/null
+. <(dtsim completion bash) || exit 1
+scenario=$scratch/scenario.yaml
 cat >"$scenario" <<'end'
 model: {preset: gpt2-355m}
 cluster: {platform: dgx-a100, nodes: 1}
@@ -13,19 +17,45 @@ batch: {global: 64}
 strategy: {schedule: chimera, pipeline: 4}
 end
 
-# offers LINE WORD...: the words, in any order, and no others.
+# What a shell offers behind a line, a word a line. zsh has no editor here: its functions for it only tell what they got.
+bash_offers()
+{
+    COMP_LINE=$1 COMP_POINT=${#1} COMPREPLY=()
+    _dtsim
+    printf '%s\n' "${COMPREPLY[@]}"
+}
+
+zsh_offers()
+{
+    zsh -f -c 'compdef() { :; }; _files() { :; }
+        compadd() { [[ $1 == -S ]] && shift 2; shift; print -rl -- $@; }
+        . <(dtsim completion zsh)
+        words=("${(@s: :)1}") CURRENT=$#words
+        _dtsim' zsh "$1"
+}
+
+fish_offers()
+{
+    HOME=$scratch fish --no-config -c 'dtsim completion fish | source; complete -C $argv[1]' "$1"
+}
+
+# offers LINE WORD...: the words, in any order, and no others. bash leaves out what stands before the last '='.
 offers()
 {
-    local line=$1 found
+    local line=$1 found expected shell
 
     shift
-    COMP_LINE=$line COMP_POINT=${#line} COMPREPLY=()
-    _dtsim
-    found=$(printf '%s\n' "${COMPREPLY[@]}" | sort)
-    if [ "$found" != "$(printf '%s\n' "$@" | sort)" ]; then
-        printf 'behind "%s" expected: %s; found:\n%s\n' "$line" "$*" "$found"
-        failed=1
-    fi
+    expected=$(printf '%s\n' "$@" | sort)
+    for shell in bash zsh fish; do
+        command -v $shell >/dev/null || { echo "skipped: no $shell here"; continue; }
+        [ $shell = bash ] || [ -n "$expected" ] || continue          # they look for files then
+        found=$(${shell}_offers "$line" | grep . | sort)
+        [[ ${line##* } == *=* && $shell != bash ]] && found=$(sed 's/^.*=//' <<<"$found")
+        if [ "$found" != "$expected" ]; then
+            printf '%s behind "%s" expected: %s; found:\n%s\n' $shell "$line" "$*" "$found"
+            failed=1
+        fi
+    done
 }
 
 offers 'dtsim ru' run
@@ -35,24 +65,28 @@ offers 'dtsim run a.yaml --engine i' ideal
 offers 'dtsim run a.yaml --engine=i' ideal
 offers 'dtsim check a.yaml --m' --memory
 offers 'dtsim schema --s'
+offers 'dtsim run a.yaml --color=al' always
 offers 'dtsim run a.yaml --set strategy.schedule=inter' interleaved interleaved-zb
 offers 'dtsim run a.yaml --set strategy.tens' strategy.tensor=
 offers 'dtsim run a.yaml --set cluster=dgx-h1' dgx-h100
 offers 'dtsim run a.yaml --set software.clip_gradients=' true false
 offers 'dtsim run a.yaml --set memory.offload=' none activations tensors weights optimizer
 offers 'dtsim run a.yaml --set strategy.micro_batch_g' strategy.micro_batch_group=
-offers "$1 run $scenario --set strategy.tensor=" 1 2
-offers "$1 check $scenario --values strategy.tens" strategy.tensor=
-offers "$1 run $scenario --set strategy.schedule=pipedream" pipedream pipedream-2bw
-offers "$1 run $scenario --set strategy.zero=1 --set strategy.local_steps=" 
+offers "dtsim run $scenario --set strategy.tensor=" 1 2
+offers "dtsim check $scenario --values strategy.tens" strategy.tensor=
+offers "dtsim run $scenario --set strategy.schedule=pipedream" pipedream pipedream-2bw
+offers "dtsim run $scenario --set strategy.zero=1 --set strategy.local_steps="
 offers 'dtsim help gpt2-1' gpt2-1.5b gpt2-124m
 offers 'dtsim help zb-h' zb-h1 zb-h2
 offers 'dtsim plot gan' gantt
 offers 'dtsim plot gantt --format ' png svg pdf
 offers 'dtsim collective dgx-a' dgx-a100
+offers 'dtsim emit me' megatron
 offers 'dtsim unknown --j'
-if command -v zsh >/dev/null; then
-    "$1" completion zsh >"${TMPDIR:-/tmp}/dtsim-completion.$$" && zsh -n "${TMPDIR:-/tmp}/dtsim-completion.$$" || failed=1
-    rm -f "${TMPDIR:-/tmp}/dtsim-completion.$$"
-fi
+
+# Every option that the help of a command explains comes in each shell.
+for command in $(dtsim completion words ''); do
+    # shellcheck disable=SC2046
+    offers "dtsim $command a -" $(dtsim help "$command" | sed -n '/^usage/,$s/^  \(-[-a-z0-9]*\)\( .*\|$\)/\1/p') --color --help
+done
 exit $failed

@@ -41,6 +41,7 @@ installed="$scratch/second place/share"
 "$dtsim" help --man | cmp - "$installed/man/man1/dtsim.1"
 [ -s "$installed/bash-completion/completions/dtsim" ]
 [ -s "$installed/zsh/site-functions/_dtsim" ]
+[ -s "$installed/fish/vendor_completions.d/dtsim.fish" ]
 [ -s "$installed/doc/dtsim/copyright" ]
 
 # The Python module finds the program that is installed with it.

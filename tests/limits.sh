@@ -53,6 +53,8 @@ list gpus
 schema
 completion bash
 completion zsh
+completion fish
+completion words -- run a.yaml --set strategy.
 run s.yaml
 run s.yaml --json
 run absent.yaml --json

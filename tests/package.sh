@@ -12,8 +12,8 @@ for library in libc6 libsimgrid libyaml libjansson libgsl; do
 done
 dpkg-deb -c "$package" >files
 for file in bin/dtsim lib/.*dtsim/dtsim-simgrid.so share/man/man1/dtsim.1 share/bash-completion/completions/dtsim \
-    share/zsh/vendor-completions/_dtsim share/doc/dtsim/copyright share/dtsim/platforms/dgx-h100.yaml \
-    lib/python3/dist-packages/dtsim.py; do
+    share/zsh/vendor-completions/_dtsim share/fish/vendor_completions.d/dtsim.fish share/doc/dtsim/copyright share/dtsim/platforms/dgx-h100.yaml \
+    lib/python3/dist-packages/dtsim.py include/dtsim.h lib/.*libdtsim.so.1 lib/.*libdtsim.a lib/.*pkgconfig/dtsim.pc; do
     grep -q "/usr/$file" files || { echo "no $file in the package" && exit 1; }
 done
 apt-get --simulate install "$package" >log 2>&1 || { cat log; exit 1; }

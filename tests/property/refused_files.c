@@ -203,7 +203,7 @@ static void test_lists(void **state)
     (void)state;
     refuse_each((const char *[]){"list", NULL}, 7, NULL, NULL);
     refuse_each((const char *[]){"help", "a100-80gb", NULL}, 1, NULL, NULL);
-    refuse_each((const char *[]){"completion", "bash", NULL}, 7, NULL, NULL);
+    refuse_each((const char *[]){"completion", "words", "--", "help", "gpt", NULL}, 7, NULL, NULL);
 }
 
 /* A sweep that goes on after two of its rows: in the end it has the rows of an undisturbed sweep. */

@@ -19,7 +19,7 @@ static const char *const rooms[] = {
     "many/store", "many/train", "many/sweep", "many/results", "many/plan", "many/planners", "many/calibrate",
     "many/validate",
     "others/import", "others/launch", "others/megatron", "others/jobs", "others/emit",
-    "faces/page", "faces/serve", "faces/app", "faces/modules", "faces/cli",
+    "faces/page", "faces/serve", "faces/library", "faces/app", "faces/modules", "faces/cli",
 };
 
 static inline int is_source(const struct dirent *entry)

@@ -29,8 +29,8 @@ static bool wants_json(const struct command *command, int argc, char **argv)
 {
     bool knows = false, given = false;
 
-    for (size_t k = 0; k < command->naccepts; k++)
-        knows |= !strcmp(command->accepts[k], "--json");
+    for (size_t k = 0; k < command->noptions; k++)
+        knows |= !strcmp(command->options[k].name, "--json");
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
         given |= !strcmp(argv[i], "--json");
     return knows && given;
@@ -39,75 +39,106 @@ static bool wants_json(const struct command *command, int argc, char **argv)
 int command_run(const struct command *command, int argc, char **argv)
 {
     struct command called = *command;
+    struct arguments arguments;
+    int code;
 
     called.json = wants_json(command, argc, argv);
-    return called.main(&called, argc, argv);
+    code = arguments_parse(&called, argc, argv, &arguments);
+    return code == ARGS_DONE ? called.main(&arguments) : code;
+}
+
+const char *words_or(struct arena *arena, const char *words)
+{
+    const char *list = "";
+
+    for (size_t length; (length = strcspn(words, " ")); words += length + (words[length] == ' '))
+        list = arena_printf(arena, "%s%s%.*s", list, !*list ? "" : words[length] ? ", " : " or ", (int)length, words);
+    return list;
+}
+
+const char *option_head(struct arena *arena, const struct option *option)
+{
+    return option->value ? arena_printf(arena, "%s %s", option->name, option->value) : option->name;
+}
+
+const char *option_help(struct arena *arena, const struct option *option)
+{
+    const char *with = option->with ? words_or(arena, option->with) : "";
+    const char *many = option->kind == OPTION_BUDGET ? "; may be given twice" : "; may be repeated";
+
+    return arena_printf(arena, "%s%s%s%s%s%s%s%s%s", *with ? "with " : "", with, *with ? ": " : "", option->help,
+                        option->many ? many : "", option->usual ? "; left out: " : "",
+                        option->usual ? option->usual : "", option->without ? "; not with " : "",
+                        option->without ? words_or(arena, option->without) : "");
+}
+
+/* "[--json | --csv]": the option with those of which one may be given; *k is then the last of them. */
+static const char *usage_part(struct arena *arena, const struct command *command, size_t *k)
+{
+    const struct option *options = command->options, *first = &options[*k];
+    const char *text = option_head(arena, first);
+
+    for (; first->one_of && *k + 1 < command->noptions && options[*k + 1].one_of == first->one_of; ++*k)
+        text = arena_printf(arena, "%s | %s", text, option_head(arena, &options[*k + 1]));
+    return first->needed ? text : arena_printf(arena, "[%s]%s", text, first->many ? "..." : "");
+}
+
+void command_usage(const struct command *command, int column, int width, FILE *out)
+{
+    struct arena arena = {0};
+    int indent = column;
+
+    column += fprintf(out, "dtsim %s%s%s", command->name, *command->arguments ? " " : "", command->arguments);
+    for (size_t k = 0; k < command->noptions; k++) {
+        const char *part = command->options[k].name[0] == '-' ? usage_part(&arena, command, &k) : "";
+        int length = (int)strlen(part);
+
+        if (length && column + 1 + length > width)
+            column = fprintf(out, "\n%*s%s", indent, "", part) - 1;
+        else if (length)
+            column += fprintf(out, " %s", part);
+    }
+    arena_release(&arena);
+}
+
+/* Paragraphs, a line each; lines that begin with a blank stay as they are. */
+static void print_more(const char *more, int width, FILE *out)
+{
+    struct arena arena = {0};
+
+    for (size_t length; *more; more += length + (more[length] == '\n')) {
+        const char *line = arena_strndup(&arena, more, length = strcspn(more, "\n"));
+
+        if (*line == ' ' || !*line)
+            fprintf(out, "%s\n", line);
+        else
+            text_wrap(line, 0, 0, width, out);
+    }
+    arena_release(&arena);
 }
 
 void command_help(const struct command *command, FILE *out)
 {
-    fprintf(out, "%s\n\n%s\nusage: dtsim %s%s%s\n", command->brief, command->examples, command->name,
-            *command->usage ? " " : "", command->usage);
-    if (command->options)
-        fprintf(out, "\n%s", command->options);
-}
+    enum { MARGIN = 22 };
+    struct arena arena = {0};
+    int width = text_width(out, 100);
 
-static const char *engine_candidate(size_t i, const void *context)
-{
-    (void)context;
-    return engine_names[i];
-}
+    fprintf(out, "%s\n\n%s\nusage: ", command->brief, command->examples);
+    command_usage(command, (int)strlen("usage: "), width, out);
+    fputs(command->noptions || command->more ? "\n\n" : "\n", out);
+    for (size_t i = 0; i < 2 * command->noptions; i++) {         /* words of the usage, then options */
+        const struct option *option = &command->options[i % command->noptions];
+        int column;
 
-int engine_parse(const struct command *command, const char *name, enum engine *engine)
-{
-    const char *meant = nearest(name, engine_candidate, NULL);
-
-    for (int i = 0; engine_names[i]; i++)
-        if (!strcmp(engine_names[i], name)) {
-            *engine = (enum engine)i;
-            return ARGS_DONE;
-        }
-    if (meant)
-        return usage_error(command, "--engine: unknown engine '%s'; did you mean '%s'?", name, meant);
-    return usage_error(command, "--engine: unknown engine '%s'; expected simgrid, fast or ideal", name);
-}
-
-static const char *op_candidate(size_t i, const void *context)
-{
-    (void)context;
-    return collective_op_names[i];
-}
-
-int op_parse(const struct command *command, const char *operation, enum collective_op *op)
-{
-    const char *meant;
-
-    for (*op = 0; *op < COLLECTIVE_OP_COUNT; ++*op)
-        if (!strcmp(collective_op_names[*op], operation))
-            return ARGS_DONE;
-    meant = nearest(operation, op_candidate, NULL);
-    return meant ? usage_error(command, "--op: unknown operation '%s'; did you mean '%s'?", operation, meant) :
-           usage_error(command, "--op: unknown operation '%s'; expected all_reduce, reduce_scatter, all_gather, "
-                       "broadcast, reduce or all_to_all", operation);
-}
-
-int count_parse(const struct command *command, const char *option, const char *text, size_t most, size_t *value)
-{
-    char *end;
-    unsigned long long number = strtoull(text, &end, 10);
-
-    if (*text < '0' || *text > '9' || *end || number < 1 || number > most)
-        return usage_error(command, "%s: expected a whole number from 1 to %zu, found '%s'", option, most, text);
-    *value = (size_t)number;
-    return ARGS_DONE;
-}
-
-int jobs_parse(const struct command *command, const char *text, size_t *jobs)
-{
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-
-    *jobs = processors > 0 ? (size_t)processors : 1;
-    return text ? count_parse(command, "-j", text, 1024, jobs) : ARGS_DONE;
+        if ((option->name[0] == '-') != (i >= command->noptions))
+            continue;
+        column = fprintf(out, "  %s", option_head(&arena, option));
+        fprintf(out, column > MARGIN - 2 ? "\n%*s" : "%*s", column > MARGIN - 2 ? MARGIN : MARGIN - column, "");
+        text_wrap(option_help(&arena, option), MARGIN, MARGIN, width, out);
+    }
+    if (command->more)
+        print_more(command->more, width, out);
+    arena_release(&arena);
 }
 
 static const struct exit_text exit_texts[] = {
@@ -136,11 +167,15 @@ static void print_errors_json(const struct error *err)
     json_decref(whole);
 }
 
-/* `own`: the message is this program's alone, and may have several lines. */
-static int usage_say(const struct command *command, const char *message, bool own)
+int usage_error(const struct command *command, const char *format, ...)
 {
     struct error err = {0};
+    char *message;
+    va_list args;
 
+    va_start(args, format);
+    message = xvprintf(format, args);
+    va_end(args);
     if (command->json) {
         error_add(&err, EXIT_USAGE, (struct loc){0}, "%s", message);
         print_errors_json(&err);
@@ -148,23 +183,8 @@ static int usage_say(const struct command *command, const char *message, bool ow
         fflush(stdout);
     }
     fprintf(stderr, "dtsim %s: ", command->name);
-    if (own)
-        fputs(message, stderr);
-    else
-        text_write(TEXT_LINE, message, stderr);
+    text_write(TEXT_LINE, message, stderr);
     fprintf(stderr, "; see 'dtsim help %s'\n", command->name);
-    return EXIT_USAGE;
-}
-
-int usage_error(const struct command *command, const char *format, ...)
-{
-    char *message;
-    va_list args;
-
-    va_start(args, format);
-    message = xvprintf(format, args);
-    va_end(args);
-    usage_say(command, message, false);
     free(message);
     return EXIT_USAGE;
 }
@@ -184,168 +204,6 @@ int report(struct error *err)
     error_print(err, stderr);
     error_release(err);
     return code;
-}
-
-static const char *option_candidate(size_t i, const void *context)
-{
-    const struct command *command = context;
-    static const char *const common[] = {"--set", "--help", "--color"};
-
-    if (i < command->naccepts)
-        return command->accepts[i];
-    return i - command->naccepts < COUNT(common) ? common[i - command->naccepts] : NULL;
-}
-
-/* "--tensor" may be meant as a key of the scenario. */
-static int unknown_setting(const struct command *command, const char *word)
-{
-    struct arena arena = {0};
-    const char **paths = path_list(&arena), *key = word + strspn(word, "-"), *found = NULL;
-    size_t length = strcspn(key, "=");
-    int code;
-
-    for (size_t i = 0; paths[i] && !found; i++) {
-        const char *dot = strrchr(paths[i], '.');
-
-        if (dot && strlen(dot + 1) == length && !strncmp(dot + 1, key, length))
-            found = paths[i];
-    }
-    if (found)
-        code = usage_error(command, "unknown option '%s'; did you mean '--set %s=...'?", word, found);
-    else
-        code = usage_error(command, "unknown option '%s'", word);
-    arena_release(&arena);
-    return code;
-}
-
-static int unknown_option(const struct command *command, const char *word)
-{
-    const char *meant = nearest(word, option_candidate, command);
-
-    for (size_t k = 0; k < command->naccepts; k++)
-        if (!strncmp(word, command->accepts[k], strlen(command->accepts[k])) &&
-            word[strlen(command->accepts[k])] == '=')
-            return usage_error(command, "%s takes no value, found '%s'", command->accepts[k], word);
-    if (!meant && strstr(command->usage, "--set"))
-        return unknown_setting(command, word);
-    if (!meant)
-        return usage_error(command, "unknown option '%s'", word);
-    return usage_error(command, "unknown option '%s'; did you mean '%.*s'?", word, (int)strcspn(meant, "="), meant);
-}
-
-/* Whether argv[*i] is this option; its value then, from the same word or the next. NULL value: none follows. */
-static bool match(const char *option, int argc, char **argv, int *i, const char **value)
-{
-    size_t length = strcspn(option, "=");
-    const char *word = argv[*i];
-    bool takes = option[length] == '=';
-
-    if (strncmp(word, option, length))
-        return false;
-    *value = "";
-    if (!word[length] && takes)
-        *value = *i + 1 < argc ? argv[++*i] : NULL;
-    else if (takes && word[1] == '-' && word[length] == '=')
-        *value = word + length + 1;
-    else if (takes && word[1] != '-')
-        *value = word + length;
-    else
-        return !word[length];
-    return true;
-}
-
-bool color_option(const char *word, const char **wrong)
-{
-    static const char option[] = "--color";
-    const char *when = word + strlen(option);
-    bool always, never;
-
-    *wrong = NULL;
-    if (strncmp(word, option, strlen(option)) || (*when && *when != '='))
-        return false;
-    when = *when ? when + 1 : "always";
-    always = !strcmp(when, "always");
-    never = !strcmp(when, "never");
-    if (!always && !never && strcmp(when, "auto"))
-        *wrong = when;
-    if (never)
-        setenv("NO_COLOR", "1", 1);
-    else if (always)
-        unsetenv("NO_COLOR"), setenv("CLICOLOR_FORCE", "1", 1);
-    return true;
-}
-
-/* A time or an amount of memory; both may be given, in two options. */
-static int parse_budget(const struct command *command, const char *text, struct arguments *arguments)
-{
-    return budget_parse(text, &arguments->budget)
-               ? usage_error(command, "--budget: expected a time such as '30 s', or memory such as '4 GiB', found '%s'",
-                             text)
-               : ARGS_DONE;
-}
-
-static int parse_option(const struct command *command, int argc, char **argv, int *i, struct arguments *arguments)
-{
-    const char *value, *word = argv[*i], *wrong;
-
-    if (!strcmp(word, "--help") || !strcmp(word, "-h")) {
-        command_help(command, stdout);
-        return EXIT_OK;
-    }
-    if (color_option(word, &wrong))
-        return !wrong ? ARGS_DONE :
-               usage_error(command, "--color: expected auto, always or never, found '%s'", wrong);
-    if (match("--set=", argc, argv, i, &value)) {
-        if (!value)
-            return usage_error(command, "--set: expected PATH=VALUE after it");
-        if (arguments->nsets == COUNT(arguments->sets))
-            return usage_error(command, "--set: at most %zu", COUNT(arguments->sets));
-        arguments->sets[arguments->nsets++] = value;
-        return ARGS_DONE;
-    }
-    for (size_t k = 0; k < command->naccepts; k++) {
-        if (!match(command->accepts[k], argc, argv, i, &value))
-            continue;
-        if (!value)
-            return usage_error(command, "%s: expected a value after it", word);
-        if (arguments->ngiven == COUNT(arguments->given))
-            return usage_error(command, "%s: at most %zu options", word, COUNT(arguments->given));
-        arguments->values[k] = value;
-        arguments->given[arguments->ngiven].option = k;
-        arguments->given[arguments->ngiven++].value = value;
-        return strcmp(command->accepts[k], BUDGET_OPTION) ? ARGS_DONE : parse_budget(command, value, arguments);
-    }
-    return unknown_option(command, word);
-}
-
-int arguments_parse(const struct command *command, int argc, char **argv, int min_positional, int max_positional,
-                    struct arguments *arguments)
-{
-    bool only_positional = false;
-
-    *arguments = (struct arguments){0};
-    for (int i = 1; i < argc; i++) {
-        if (!only_positional && !strcmp(argv[i], "--")) {
-            only_positional = true;
-        } else if (!only_positional && argv[i][0] == '-' && argv[i][1]) {
-            int code = parse_option(command, argc, argv, &i, arguments);
-
-            if (code != ARGS_DONE)
-                return code;
-        } else if (arguments->npositional == max_positional) {
-            return usage_error(command, "unexpected argument '%s'", argv[i]);
-        } else {
-            arguments->positional[arguments->npositional++] = argv[i];
-        }
-    }
-    if (arguments->npositional < min_positional) {
-        char *expected = xprintf("expected: dtsim %s %s", command->name, command->usage);
-
-        usage_say(command, expected, true);
-        free(expected);
-        return EXIT_USAGE;
-    }
-    return ARGS_DONE;
 }
 
 int refuse_sweep(const char *folder, struct error *err)

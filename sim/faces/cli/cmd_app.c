@@ -7,7 +7,6 @@
 #include "cli/opener.h"
 
 enum { OPT_PORT, OPT_NO_OPEN, OPT_STATE };
-static const char *const options[] = {[OPT_PORT] = "--port=", [OPT_NO_OPEN] = "--no-open", [OPT_STATE] = "--state="};
 
 /* app's callback. */
 static int print(const char *address, struct error *err)
@@ -28,27 +27,19 @@ static int print_and_open(const char *address, struct error *err)
     return 0;
 }
 
-static int app_main(const struct command *command, int argc, char **argv)
+static int app_main(const struct arguments *arguments)
 {
     struct app_options asked = {.opened = print_and_open};
-    struct arguments arguments;
     struct error err = {0};
-    int code = arguments_parse(command, argc, argv, 0, 0, &arguments), rc;
     const char *why;
-    size_t port = 0;
+    int rc;
 
-    if (code == ARGS_DONE && arguments.values[OPT_PORT])
-        code = count_parse(command, "--port", arguments.values[OPT_PORT], 65535, &port);
-    if (code != ARGS_DONE)
-        return code;
-    if (arguments.nsets)
-        return usage_error(command, "--set: the page has its own fields");
-    asked.state = arguments.values[OPT_STATE];
+    asked.state = arguments->values[OPT_STATE];
     why = asked.state ? app_state_refused(asked.state) : NULL;
     if (why)
-        return usage_error(command, "--state: %s", why);
-    asked.port = (int)port;
-    if (arguments.values[OPT_NO_OPEN])
+        return usage_error(arguments->command, "--state: %s", why);
+    asked.port = (int)arguments->numbers[OPT_PORT];
+    if (arguments->values[OPT_NO_OPEN])
         asked.opened = print;
     rc = app(&asked, &err);
     if (!rc)
@@ -56,25 +47,30 @@ static int app_main(const struct command *command, int argc, char **argv)
     return rc < 0 ? report(&err) : rc;
 }
 
+static const struct option options[] = {
+    [OPT_PORT] = {"--port", "N", .help = "listen on this port; left out: on one that is free", OPTION_COUNT, 1, 65535},
+    [OPT_NO_OPEN] = {"--no-open", .help = "only print the address"},
+    [OPT_STATE] = {"--state", "TEXT", .help = "show this first: what 'copy the state' in the page gave, from '#' on, quoted"},
+};
+
 const struct command cmd_app = {
     .name = "app",
-    .usage = "[--port N] [--no-open] [--state TEXT]",
+    .arguments = "",
     .brief = "Opens a page in a browser in which you change a scenario and see its time, memory and timeline change.",
     .examples = "  dtsim app\n"
                 "  dtsim app --no-open --port 8765     (on a server; then on your own machine:)\n"
                 "  ssh -L 8765:127.0.0.1:8765 SERVER   (and open the address that it printed)\n"
                 "  dtsim app --state '#tour=04-1f1b&strategy.tensor=8'\n",
-    .options = "The page has a scenario of the tour, or one that you drop on it, and its model, cluster, batch, degrees,\n"
-               "schedule, memory policy and software as fields. It shows time, tokens a second and GPU, MFU, memory against\n"
-               "the limit, where the time goes, the expected error and what runs when; two variants side by side. It gives\n"
-               "the scenario as YAML, and the command line of 'dtsim run'. It simulates on the engine 'fast'.\n\n"
-               "The page is served on 127.0.0.1 alone, to the browser that opens the printed address first. It opens no\n"
-               "file but the ones that came with dtsim (and the files of $DTSIM_DATA): a scenario that it gets names no paths.\n"
-               "A computation takes at most 10 s and 2 GiB.\n\n"
-               "  --port N            listen on this port; left out: on one that is free\n"
-               "  --no-open           only print the address\n"
-               "  --state TEXT        show this first: what 'copy the state' in the page gave, from '#' on, quoted\n",
-    .accepts = options,
-    .naccepts = COUNT(options),
+    .no_set = "--set: the page has its own fields",
+    .options = options, .noptions = COUNT(options),
+    .more = "\n"
+            "The page has a scenario of the tour, or one that you drop on it, and its model, cluster, batch, degrees, "
+            "schedule, memory policy and software as fields. It shows time, tokens a second and GPU, MFU, memory against "
+            "the limit, where the time goes, the expected error and what runs when; two variants side by side. It gives the "
+            "scenario as YAML, and the command line of 'dtsim run'. It simulates on the engine 'fast'.\n"
+            "\n"
+            "The page is served on 127.0.0.1 alone, to the browser that opens the printed address first. It opens no file "
+            "but the ones that came with dtsim (and the files of $DTSIM_DATA): a scenario that it gets names no paths. A "
+            "computation takes at most 10 s and 2 GiB.\n",
     .main = app_main,
 };

@@ -12,8 +12,6 @@
 #include "hardware/gpu.h"
 #include "kernels/profile.h"
 
-static const char *const options[] = {[OPT_OUT] = "-o=", [OPT_JSON] = "--json", [OPT_KEEP] = "--keep="};
-
 /* Formats mean nothing to kernels that are bound by memory: their bytes count. The half formats share a record. */
 static const char *dtype_of(const struct sample_group *group)
 {
@@ -152,7 +150,7 @@ static void print_json(const struct calibration *calibration)
     json_decref(json);
 }
 
-static int fit(struct arguments *arguments, struct error *err)
+static int fit(const struct arguments *arguments, struct error *err)
 {
     struct arena arena = {0};
     struct samples samples = {.arena = &arena};
@@ -182,84 +180,71 @@ static int fit(struct arguments *arguments, struct error *err)
     return rc;
 }
 
-static int calibrate_main(const struct command *command, int argc, char **argv)
+static int calibrate_main(const struct arguments *arguments)
 {
-    struct arguments arguments;
     struct error err = {0};
-    int code = arguments_parse(command, argc, argv, 2, COUNT(arguments.positional), &arguments);
 
-    if (code != ARGS_DONE)
-        return code;
-    if (arguments.nsets)
-        return usage_error(command, "--set changes a scenario; expected files of samples");
-    if (!strcmp(arguments.positional[0], "check")) {
-        if (arguments.npositional < 3)
-            return usage_error(command, "check: expected a profile and files of samples");
-        if (arguments.values[OPT_OUT] || arguments.values[OPT_KEEP])
-            return usage_error(command, "check: it writes no profile; expected no -o and no --keep");
-        calibrate_check_print(&arguments, &err);
-    } else if (strcmp(arguments.positional[0], "fit") != 0) {
-        return usage_error(command, "unknown action '%s'; expected fit or check", arguments.positional[0]);
-    } else {
-        fit(&arguments, &err);
-    }
-    return report_as(&err, arguments.values[OPT_JSON]);
+    if (arguments->first && arguments->npositional < 3)
+        return usage_error(arguments->command, "check: expected a profile and files of samples");
+    if (arguments->first)
+        calibrate_check_print(arguments, &err);
+    else
+        fit(arguments, &err);
+    return report_as(&err, arguments->values[OPT_JSON]);
 }
 
-static const char **words(struct arena *arena, struct error *err)
-{
-    static const char *actions[] = {"fit", "check", NULL};
-
-    (void)arena;
-    (void)err;
-    return actions;
-}
+static const struct option options[] = {
+    [OPT_OUT] = {"-o", "FILE",
+        .help = "write the profile; calibration/data/NAME.yaml is the default of the GPU of that name", .with = "fit"},
+    [OPT_KEEP] = {"--keep", "PROFILE",
+        .help = "take from this profile of the same GPU what the samples do not tell: GEMMs of other formats, older fused "
+        "attention, other kernels", .with = "fit"},
+    [OPT_JSON] = {"--json",
+        .help = "print every sample with its prediction, and whether its shape was held out (check: whether it is extrapolated)"},
+    {"fit",
+        .help = "fits the model of kernel times; a fifth of the shapes is held out and tells its errors (batched GEMMs apart from "
+        "single ones, where one record does not serve both)"},
+    {"check",
+        .help = "compares the samples with a profile as it is, a name of calibration/data/ or a file; extrapolated: the profile was "
+        "fitted to kernels of other kinds, layouts or sizes. Samples are short runs, and predictions are made for such; "
+        "matmul-sustained is compared at the speed of a job"},
+};
 
 const struct command cmd_calibrate = {
     .name = "calibrate",
-    .usage = "fit SAMPLES.csv... [-o PROFILE.yaml] [--keep PROFILE] [--json]\n"
-             "       dtsim calibrate check PROFILE SAMPLES.csv... [--json]",
+    .arguments = "fit SAMPLES.csv...|check PROFILE SAMPLES.csv...",
+    .least = 2, .most = ARGS_MAX,
     .brief = "Makes a profile of a GPU's kernel times from measured samples, and compares the two.",
     .examples = "  dtsim calibrate fit samples.csv -o h200.yaml\n"
                 "  dtsim calibrate fit samples.csv --json >h200.json && dtsim plot fit h200.json\n"
                 "  dtsim calibrate check h100-80gb samples.csv\n"
                 "  dtsim run scenario.yaml --set costs.profile=h200.yaml\n",
-    .options =
-        "  fit                 fits the model of kernel times; a fifth of the shapes is held out and tells its errors\n"
-        "                      (batched GEMMs apart from single ones, where one record does not serve both)\n"
-        "  check               compares the samples with a profile as it is, a name of calibration/data/ or a file;\n"
-        "                      extrapolated: the profile was fitted to kernels of other kinds, layouts or sizes.\n"
-        "                      Samples are short runs, and predictions are made for such; matmul-sustained is\n"
-        "                      compared at the speed of a job\n"
-        "  -o FILE             write the profile; calibration/data/NAME.yaml is the default of the GPU of that name\n"
-        "  --keep PROFILE      take from this profile of the same GPU what the samples do not tell: GEMMs of other\n"
-        "                      formats, older fused attention, other kernels\n"
-        "  --json              print every sample with its prediction, and whether its shape was held out (check:\n"
-        "                      whether it is extrapolated)\n"
-        "\nSamples are CSV files (calibration/README.md):\n"
-        "  # gpu: NVIDIA A100-SXM4-80GB      comments say what was measured; gpu and sms (multiprocessors) are needed\n"
-        "  # sms: 108\n"
-        "  kernel,dtype,batch,m,n,k,layout,bytes,median_us\n"
-        "  matmul,fp16,1,4096,4096,4096,nt,,605.2\n"
-        "  layernorm-forward,fp16,,4096,4096,,,67108864,44.1\n"
-        "\n  matmul              batch GEMMs of m x k by k x n; layout nn, nt (B lies as n x k) or tn (A as k x m)\n"
-        "  matmul-quantized    the same in fp8, fp8-block (1 x 128 by 128 x 128), mxfp8 or nvfp4, with the\n"
-        "                      kernels that quantise A from bf16 first\n"
-        "  matmul-grouped      batch experts multiply m rows in all (layout tn: k) by k x n each, in one kernel\n"
-        "  moe                 a layer of gated experts, forward, without exchanges: batch experts of n columns on m\n"
-        "                      rows of k values in all (tokens x top-k).\n"
-        "                      Both may have columns expert_skew and skew_range: the rows of an expert follow a power\n"
-        "                      law of this exponent, from 1 to this range. The fit leaves such samples out where it\n"
-        "                      has even ones; check compares them\n"
-        "  matmul-sustained    as matmul, run for seconds without a pause: what lasts at the chip's power limit\n"
-        "  attention-forward, -backward, each also -causal: fused; batch = samples x heads, m queries, n keys, k head\n"
-        "                      size (latent: the mean of keys' and values'); bytes: what is read and written, if\n"
-        "                      heads share keys and values; '# attention:' flash-1, flash-2, flash-3 or cudnn.\n"
-        "                      Causal ones may have a column window: the keys that a query sees at most, for check\n"
-        "  softmax, layernorm, rmsnorm, gelu, swiglu, dropout-residual, embedding, cross-entropy    each -forward and\n"
-        "  -backward, adam, reduction, copy-device, expert-rows: bytes read and written, or m rows of n values\n",
-    .words = words,
-    .accepts = options,
-    .naccepts = COUNT(options),
+    .no_set = "--set changes a scenario; expected files of samples",
+    .first = {"action", NAMES("fit", "check"), NULL},
+    .options = options, .noptions = COUNT(options),
+    .more = "\n"
+            "Samples are CSV files (calibration/README.md):\n"
+            "  # gpu: NVIDIA A100-SXM4-80GB      comments say what was measured; gpu and sms (multiprocessors) are needed\n"
+            "  # sms: 108\n"
+            "  kernel,dtype,batch,m,n,k,layout,bytes,median_us\n"
+            "  matmul,fp16,1,4096,4096,4096,nt,,605.2\n"
+            "  layernorm-forward,fp16,,4096,4096,,,67108864,44.1\n"
+            "\n"
+            "  matmul              batch GEMMs of m x k by k x n; layout nn, nt (B lies as n x k) or tn (A as k x m)\n"
+            "  matmul-quantized    the same in fp8, fp8-block (1 x 128 by 128 x 128), mxfp8 or nvfp4, with the\n"
+            "                      kernels that quantise A from bf16 first\n"
+            "  matmul-grouped      batch experts multiply m rows in all (layout tn: k) by k x n each, in one kernel\n"
+            "  moe                 a layer of gated experts, forward, without exchanges: batch experts of n columns on m\n"
+            "                      rows of k values in all (tokens x top-k).\n"
+            "                      Both may have columns expert_skew and skew_range: the rows of an expert follow a power\n"
+            "                      law of this exponent, from 1 to this range. The fit leaves such samples out where it\n"
+            "                      has even ones; check compares them\n"
+            "  matmul-sustained    as matmul, run for seconds without a pause: what lasts at the chip's power limit\n"
+            "  attention-forward, -backward, each also -causal: fused; batch = samples x heads, m queries, n keys, k head\n"
+            "                      size (latent: the mean of keys' and values'); bytes: what is read and written, if\n"
+            "                      heads share keys and values; '# attention:' flash-1, flash-2, flash-3 or cudnn.\n"
+            "                      Causal ones may have a column window: the keys that a query sees at most, for check\n"
+            "  softmax, layernorm, rmsnorm, gelu, swiglu, dropout-residual, embedding, cross-entropy    each -forward and\n"
+            "  -backward, adam, reduction, copy-device, expert-rows: bytes read and written, or m rows of n values\n",
     .main = calibrate_main,
 };

@@ -4,7 +4,7 @@
 
 #include "cli/cmd.h"
 
-enum { OPT_OUT, OPT_JSON, OPT_KEEP }; /* arguments.values */
+enum { OPT_OUT, OPT_KEEP, OPT_JSON }; /* arguments.values */
 
 /* cmd_calibrate_check.c: `check PROFILE SAMPLES...`. */
 int calibrate_check_print(const struct arguments *arguments, struct error *err);

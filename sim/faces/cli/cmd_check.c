@@ -21,10 +21,7 @@
 /* A lower probability that a scenario fits is said. */
 static const double SURE = 0.99;
 
-enum { OPT_MEMORY, OPT_VALUES, OPT_JSON, OPT_BUDGET };
-static const char *const options[] = {
-    [OPT_MEMORY] = "--memory", [OPT_VALUES] = "--values=", [OPT_JSON] = "--json", [OPT_BUDGET] = BUDGET_OPTION,
-};
+enum { OPT_MEMORY, OPT_VALUES, OPT_JSON };
 
 static void warn_of_memory(const struct run *run)
 {
@@ -271,9 +268,8 @@ static int loaded_in_time(struct progress *progress, struct error *err)
     return progress_check(progress, err);
 }
 
-static int check_main(const struct command *command, int argc, char **argv)
+static int check_main(const struct arguments *arguments)
 {
-    struct arguments arguments;
     struct error err = {0};
     struct scenario scenario;
     struct workload workload = {0};
@@ -281,54 +277,53 @@ static int check_main(const struct command *command, int argc, char **argv)
     struct arena arena = {0};
     const char *refused;
     bool sweep, printed = false;
-    int code = arguments_parse(command, argc, argv, 1, 1, &arguments), rc;
+    int code, rc;
 
-    if (code != ARGS_DONE)
-        return code;
-    if (arguments.values[OPT_VALUES] && (arguments.values[OPT_MEMORY] || arguments.values[OPT_BUDGET]))
-        return usage_error(command, "--values goes with --set and --json alone");
-    if (arguments.values[OPT_VALUES])
-        return check_values(&arguments);
-    progress_begin(&progress, "--budget", arguments.budget.seconds, arguments.budget.bytes);
-    if (sweep_is(arguments.positional[0], &progress, &sweep, &err))
-        return report_as(&err, arguments.values[OPT_JSON]);
+    if (arguments->values[OPT_VALUES])
+        return check_values(arguments);
+    progress_begin(&progress, "--budget", arguments->budget.seconds, arguments->budget.bytes);
+    if (sweep_is(arguments->positional[0], &progress, &sweep, &err))
+        return report_as(&err, arguments->values[OPT_JSON]);
     if (sweep)
-        return check_sweep(&arguments);
-    rc = scenario_load(arguments.positional[0], arguments.sets, arguments.nsets, &progress, &scenario, &err);
+        return check_sweep(arguments);
+    rc = scenario_load(arguments->positional[0], arguments->sets, arguments->nsets, &progress, &scenario, &err);
     if (!rc && !loaded_in_time(&progress, &err) && !workload_init(&workload, &scenario, &err) &&
         !loaded_in_time(&progress, &err))
-        printed = print_scenario(&arguments, &workload, &err);
-    refused = printed || arguments.values[OPT_JSON] ? NULL : refused_path(&arena, &arguments, &err);
-    code = report_as(&err, arguments.values[OPT_JSON] && !printed);
+        printed = print_scenario(arguments, &workload, &err);
+    refused = printed || arguments->values[OPT_JSON] ? NULL : refused_path(&arena, arguments, &err);
+    code = report_as(&err, arguments->values[OPT_JSON] && !printed);
     if (refused)
-        say_values(&arguments, refused);
+        say_values(arguments, refused);
     arena_release(&arena);
     workload_release(&workload);
     scenario_release(&scenario);
     return code;
 }
 
+static const struct option options[] = {
+    [OPT_MEMORY] = {"--memory",
+        .help = "a scenario that does not fit in memory is an error that says what would help (exit code 5), not a warning"},
+    [OPT_VALUES] = {"--values", "PATH[=V1,V2,...]",
+        .help = "which values of this key are valid with the rest of the scenario, and why others are not; the scenario itself may "
+        "be invalid. Candidates are the names of a choice, or numbers that follow from the model and the cluster; others: "
+        "--values PATH=V1,V2. Exit code 5: no value is valid", .without = "--memory --budget"},
+    [OPT_JSON] = {"--json",
+        .help = "{scenario, origins: {PATH: \"default\" | {file, line, column}}, notes, memory}, or of a sweep {axes, combinations, "
+        "dropped, included, points}; errors are JSON too"},
+    SET_OPTION("PATH=VALUE", "change the scenario"),
+    BUDGET_OPTION("of a scenario: " BUDGET_HELP),
+    {"SCENARIO", .help = "a file, or - for standard input"},
+    {"SWEEP", .help = "a file of 'dtsim sweep': how many points it has, and what dropped others"},
+};
+
 const struct command cmd_check = {
     .name = "check",
-    .usage = "SCENARIO | SWEEP [--memory] [--values PATH[=V1,V2,...]] [--json] [--budget LIMIT]... [--set PATH=VALUE]...",
+    .arguments = "SCENARIO|SWEEP",
+    .least = 1, .most = 1,
     .brief = "Checks a scenario and prints every value and where it comes from, or a sweep and prints its points.",
     .examples = "  dtsim check scenario.yaml\n"
                 "  dtsim check scenario.yaml --set strategy.tensor=4 > resolved.yaml\n"
                 "  dtsim check scenario.yaml --values strategy.schedule\n",
-    .options = "  SCENARIO            a file, or - for standard input\n"
-               "  SWEEP               a file of 'dtsim sweep': how many points it has, and what dropped others\n"
-               "  --memory            a scenario that does not fit in memory is an error that says what would help\n"
-               "                      (exit code 5), not a warning\n"
-               "  --values PATH       which values of this key are valid with the rest of the scenario, and why others\n"
-               "                      are not; the scenario itself may be invalid. Candidates are the names of a choice,\n"
-               "                      or numbers that follow from the model and the cluster; others: --values PATH=V1,V2.\n"
-               "                      Exit code 5: no value is valid\n"
-               "  --json              {scenario, origins: {PATH: \"default\" | {file, line, column}}, notes, memory}, or of a\n"
-               "                      sweep {axes, combinations, dropped, included, points}; errors are JSON too\n"
-               "  --budget LIMIT      of a scenario: end after this wall time ('30 s') or before this process needs more\n"
-               "                      memory ('4 GiB') with exit code 7; may be given twice\n"
-               "  --set PATH=VALUE    change the scenario; may be repeated\n",
-    .accepts = options,
-    .naccepts = COUNT(options),
+    .options = options, .noptions = COUNT(options),
     .main = check_main,
 };

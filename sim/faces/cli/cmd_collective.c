@@ -15,14 +15,9 @@
 #include "hardware/communication.h"
 #include "plots/plot.h"
 
-enum { OPT_OP, OPT_ALGORITHM, OPT_RANKS, OPT_BYTES, OPT_CHANNELS, OPT_ENGINE, OPT_PLOT, OPT_TABLE,
-       OPT_JSON, OPT_MARKDOWN, OPT_BUDGET };
-static const char *const options[] = {
-    [OPT_OP] = "--op=", [OPT_ALGORITHM] = "--algorithm=", [OPT_RANKS] = "--ranks=", [OPT_BYTES] = "--bytes=",
-    [OPT_CHANNELS] = "--channels=", [OPT_ENGINE] = "--engine=", [OPT_PLOT] = "--plot=",
-    [OPT_TABLE] = "--table", [OPT_JSON] = "--json", [OPT_MARKDOWN] = "--markdown",
-    [OPT_BUDGET] = BUDGET_OPTION,
-};
+enum { OPT_RANKS, OPT_BYTES, OPT_OP, OPT_ALGORITHM, OPT_CHANNELS, OPT_ENGINE, OPT_JSON, OPT_MARKDOWN, OPT_TABLE, OPT_PLOT };
+
+enum { ALGORITHMS_MOST = 64 };
 
 struct request {
     enum collective_op op;
@@ -45,29 +40,6 @@ struct request {
     struct cluster cluster;
 };
 
-static const char *collective_candidate(size_t i, const void *op)
-{
-    const struct collective *collective = collective_of(*(const enum collective_op *)op, i);
-
-    return collective ? collective->name : NULL;
-}
-
-static int parse_algorithm(const struct command *command, const char *algorithm, enum collective_op op)
-{
-    const char *meant;
-    char names[200] = "";
-
-    if (collective_find(op, algorithm))
-        return ARGS_DONE;
-    meant = nearest(algorithm, collective_candidate, &op);
-    if (meant)
-        return usage_error(command, "--algorithm: unknown algorithm '%s'; did you mean '%s'?", algorithm, meant);
-    for (size_t i = 0; collective_of(op, i); i++)
-        snprintf(names + strlen(names), sizeof names - strlen(names), " %s", collective_of(op, i)->name);
-    return usage_error(command, "--algorithm: unknown algorithm '%s'; %s has:%s", algorithm, collective_op_names[op],
-                       names);
-}
-
 /* The next of the algorithms of a list, which moves on; NULL past the last. */
 static char *next_algorithm(struct arena *arena, const char **list)
 {
@@ -80,17 +52,21 @@ static char *next_algorithm(struct arena *arena, const char **list)
 }
 
 /* --op and --algorithm; how many algorithms there are is multiplied into the combinations. */
-static int parse_collectives(const struct command *command, const struct arguments *arguments, struct request *request)
+static int parse_collectives(const struct arguments *arguments, struct request *request)
 {
-    const char *operation = arguments->values[OPT_OP] ? arguments->values[OPT_OP] : "all_reduce", *name;
-    const char *list = request->algorithms = arguments->values[OPT_ALGORITHM];
-    int code = op_parse(command, operation, &request->op);
+    const char *list = request->algorithms = arguments->values[OPT_ALGORITHM], *name;
+    const char *names[ALGORITHMS_MOST + 1] = {NULL};
+    const struct words words = {"algorithm", names, NULL};
+    int code = ARGS_DONE, which;
     size_t count = 0;
 
+    request->op = (enum collective_op)arguments->numbers[OPT_OP];
+    for (size_t i = 0; i < ALGORITHMS_MOST && collective_of(request->op, i); i++)
+        names[i] = collective_of(request->op, i)->name;
     for (; code == ARGS_DONE && (name = next_algorithm(&request->arena, &list)); count++)
-        code = parse_algorithm(command, name, request->op);
+        code = word_parse(arguments->command, "--algorithm", &words, name, &which);
     if (code == ARGS_DONE && list && *list)
-        code = usage_error(command, "--algorithm: expected names with commas between them, found '%s'",
+        code = usage_error(arguments->command, "--algorithm: expected names with commas between them, found '%s'",
                            arguments->values[OPT_ALGORITHM]);
     request->count = request->table.nalgorithms = count ? count : 1;
     return code;
@@ -106,26 +82,19 @@ static int parse_plot(const struct command *command, const char *path, struct re
     return ARGS_DONE;
 }
 
-static int parse_request(const struct command *command, const struct arguments *arguments, struct request *request)
+static int parse_request(const struct arguments *arguments, struct request *request)
 {
     const char *const *values = arguments->values;
-    size_t channels = 0;
-    int code = parse_collectives(command, arguments, request);
+    int code = parse_collectives(arguments, request);
 
-    if (code != ARGS_DONE)
-        return code;
-    if (!values[OPT_RANKS] || !values[OPT_BYTES])
-        return usage_error(command, "expected --ranks N and --bytes SIZE");
-    code = ranks_parse(command, values[OPT_RANKS], &request->ranks_list);
-    if (code == ARGS_DONE && values[OPT_CHANNELS])
-        code = count_parse(command, "--channels", values[OPT_CHANNELS], 64, &channels);
     if (code == ARGS_DONE)
-        code = bytes_parse(command, values[OPT_BYTES], &request->bytes_list);
-    if (code == ARGS_DONE && values[OPT_ENGINE])
-        code = engine_parse(command, values[OPT_ENGINE], &request->engine);
+        code = ranks_parse(arguments->command, values[OPT_RANKS], &request->ranks_list);
+    if (code == ARGS_DONE)
+        code = bytes_parse(arguments->command, values[OPT_BYTES], &request->bytes_list);
     if (code == ARGS_DONE && values[OPT_PLOT])
-        code = parse_plot(command, values[OPT_PLOT], request);
-    request->channels_given = (int)channels;
+        code = parse_plot(arguments->command, values[OPT_PLOT], request);
+    request->engine = (enum engine)arguments->numbers[OPT_ENGINE];
+    request->channels_given = (int)arguments->numbers[OPT_CHANNELS];
     request->count *= request->ranks_list.count * request->bytes_list.count;
     return code;
 }
@@ -261,65 +230,81 @@ static bool replay_all(struct request *request, bool json, struct error *err)
     return !rc || stopped;
 }
 
-/* --table: whatever a row says cannot be said on the command line. */
-static int tables_main(const struct command *command, const struct arguments *arguments)
+static int tables_main(const struct arguments *arguments)
 {
-    const char *const *values = arguments->values;
-    enum table_format format = values[OPT_JSON] ? TABLE_JSON : values[OPT_MARKDOWN] ? TABLE_MARKDOWN : TABLE_TEXT;
-    enum engine engine = ENGINE_SIMGRID;
+    bool json = arguments->values[OPT_JSON];
     struct error err = {0};
-    int code = ARGS_DONE;
 
-    for (int i = OPT_OP; i < OPT_TABLE; i++)
-        if (values[i] && i != OPT_ENGINE)
-            return usage_error(command, "%.*s: the rows of a table say theirs", (int)strcspn(options[i], "="),
-                               options[i]);
-    if (values[OPT_JSON] && (values[OPT_MARKDOWN] || arguments->npositional > 1))
-        return usage_error(command, "--json: expected one table, and no --markdown");
-    if (values[OPT_ENGINE])
-        code = engine_parse(command, values[OPT_ENGINE], &engine);
-    if (code != ARGS_DONE)
-        return code;
-    collective_tables(arguments->positional, arguments->npositional, engine, format, &err);
-    return report_as(&err, format == TABLE_JSON);
+    if (json && arguments->npositional > 1)
+        return usage_error(arguments->command, "--json: expected one table");
+    collective_tables(arguments->positional, arguments->npositional, (enum engine)arguments->numbers[OPT_ENGINE],
+                      json ? TABLE_JSON : arguments->values[OPT_MARKDOWN] ? TABLE_MARKDOWN : TABLE_TEXT, &err);
+    return report_as(&err, json);
 }
 
-static int collective_main(const struct command *command, int argc, char **argv)
+static int collective_main(const struct arguments *arguments)
 {
-    struct arguments arguments;
-    struct request request = {0};
+    struct request request = {.cluster_name = arguments->positional[0]};
     struct error err = {0};
-    int code = arguments_parse(command, argc, argv, 1, ARGS_MAX, &arguments);
     bool printed = false;
+    int code;
 
-    request.cluster_name = arguments.positional[0];
-    if (code == ARGS_DONE && arguments.nsets)
-        return usage_error(command, "--set: there is no scenario to change");
-    if (code == ARGS_DONE && arguments.values[OPT_TABLE])
-        return tables_main(command, &arguments);
-    if (code == ARGS_DONE && arguments.values[OPT_MARKDOWN])
-        return usage_error(command, "--markdown: expected --table too");
-    if (code == ARGS_DONE && arguments.npositional > 1)
-        return usage_error(command, "unexpected argument '%s'", arguments.positional[1]);
+    if (arguments->values[OPT_TABLE])
+        return tables_main(arguments);
+    if (arguments->npositional > 1)
+        return usage_error(arguments->command, "unexpected argument '%s'", arguments->positional[1]);
+    code = parse_request(arguments, &request);
+    progress_begin(&request.progress, "--budget", arguments->budget.seconds, arguments->budget.bytes);
     if (code == ARGS_DONE)
-        code = parse_request(command, &arguments, &request);
-    progress_begin(&request.progress, "--budget", arguments.budget.seconds, arguments.budget.bytes);
-    if (code == ARGS_DONE)
-        printed = replay_all(&request, arguments.values[OPT_JSON], &err);
+        printed = replay_all(&request, arguments->values[OPT_JSON], &err);
     arena_release(&request.arena);
-    return code == ARGS_DONE ? report_as(&err, arguments.values[OPT_JSON] && !printed) : code;
+    return code == ARGS_DONE ? report_as(&err, arguments->values[OPT_JSON] && !printed) : code;
 }
 
-static const char **words(struct arena *arena, struct error *err)
+static const char *collective_name(size_t index)
+{
+    return collective_at(index) ? collective_at(index)->name : NULL;
+}
+
+static const char **platforms(struct arena *arena, struct error *err)
 {
     return data_names(arena, "platforms", err);
 }
 
+static const struct option options[] = {
+    [OPT_RANKS] = {"--ranks", "LIST", .help = "the first N GPUs of the cluster; 8,16:64 is 8, 16, 32 and 64", .needed = true},
+    [OPT_BYTES] = {"--bytes", "LIST",
+        .help = "with units, or as nccl-tests has them: 1024, 1K, 1M, 1G (powers of 1024); 1K:1G doubles. What nccl-tests counts: "
+        "the vector that each rank holds; reduce_scatter, all_gather: n times a rank's share; all_to_all: what a rank holds "
+        "for all in all", .needed = true},
+    [OPT_OP] = {"--op", "OPERATION",
+        .help = "all_reduce, reduce_scatter, all_gather, broadcast, reduce or all_to_all",
+        OPTION_CHOICE, .words = {"operation", collective_op_names, NULL}, .usual = "all_reduce"},
+    [OPT_ALGORITHM] = {"--algorithm", "LIST",
+        .help = "names with commas (dtsim list collectives); left out: auto for all_reduce where the cluster has a communication "
+        "profile, else ring, or the operation's first. For auto the algorithm that it chose is shown, marked 'auto'; in "
+        "JSON 'asked' says auto then. Of several algorithms the fastest with as many ranks and bytes is marked",
+        .words = {"algorithm", NULL, collective_name}},
+    [OPT_CHANNELS] = {"--channels", "C",
+        .help = "rings at once, each through another NIC; left out: as many as a node has NICs where the ranks fill several nodes "
+        "of several GPUs, else 1", OPTION_COUNT, 1, 64},
+    [OPT_ENGINE] = ENGINE_OPTION(ENGINE_HELP),
+    [OPT_JSON] = {"--json", .help = "time_s, algbw_bytes_per_s, busbw_bytes_per_s, messages", .one_of = 1},
+    [OPT_MARKDOWN] = {"--markdown", .help = "a line for each table, for a document", .one_of = 1, .with = "--table"},
+    [OPT_TABLE] = {"--table",
+        .help = "TABLE holds measured collectives (title, source, cluster, rows): each is simulated and compared; the summary "
+        "counts rows within 15 % from 1 MB on, 30 % below", .without = "--ranks --bytes --op --algorithm --channels --plot"},
+    [OPT_PLOT] = {"--plot", "FILE",
+        .help = "bus bandwidth and time by size as a picture, NAME.png, NAME.svg or NAME.pdf; its script and data are kept in the "
+        "same folder"},
+    BUDGET_OPTION(BUDGET_HELP " and all rows that were simulated"),
+    {"CLUSTER", .help = "a name (dtsim list platforms), or a file that holds what is under 'cluster:'"},
+};
+
 const struct command cmd_collective = {
     .name = "collective",
-    .usage = "CLUSTER --ranks LIST --bytes LIST [--op OPERATION] [--algorithm LIST] [--channels C]\n"
-             "       [--engine ENGINE] [--budget LIMIT]... [--json] [--plot FILE]\n"
-             "       | TABLE... --table [--engine ENGINE] [--json | --markdown]",
+    .arguments = "CLUSTER|TABLE...",
+    .least = 1, .most = ARGS_MAX,
     .brief = "Simulates one collective alone and prints its time and bus bandwidth, as nccl-tests does.",
     .examples = "  dtsim collective dgx-a100 --algorithm ring --ranks 16 --bytes '1 GB'\n"
                 "  dtsim collective dgx-a100 --op all_gather --ranks 64 --bytes '350 MB'\n"
@@ -327,36 +312,11 @@ const struct command cmd_collective = {
                 "  dtsim collective dgx-a100 --algorithm ring,tree --ranks 8,16:64 --bytes 1K:1G --plot busbw.svg\n"
                 "  dtsim collective scenarios/paper/collectives/a100-8.yaml --table\n"
                 "  dtsim collective cluster.yaml --op all_reduce --algorithm tree --ranks 8 --bytes 64MiB --json\n",
-    .options =
-        "  CLUSTER             a name (dtsim list platforms), or a file that holds what is under 'cluster:'\n"
-        "  --ranks LIST        the first N GPUs of the cluster; 8,16:64 is 8, 16, 32 and 64\n"
-        "  --bytes LIST        with units, or as nccl-tests has them: 1024, 1K, 1M, 1G (powers of 1024); 1K:1G\n"
-        "                      doubles. What nccl-tests counts: the vector that each rank holds; reduce_scatter,\n"
-        "                      all_gather: n times a rank's share; all_to_all: what a rank holds for all in all\n"
-        "  --op OPERATION      all_reduce (when left out), reduce_scatter, all_gather, broadcast, reduce,\n"
-        "                      all_to_all\n"
-        "  --algorithm LIST    names with commas (dtsim list collectives); left out: auto for all_reduce where the\n"
-        "                      cluster has a communication profile, else ring, or the operation's first. For auto\n"
-        "                      the algorithm that it chose is shown, marked 'auto'; in JSON 'asked' says auto then.\n"
-        "                      Of several algorithms the fastest with as many ranks and bytes is marked\n"
-        "  --channels C        rings at once, each through another NIC; left out: as many as a node has NICs where\n"
-        "                      the ranks fill several nodes of several GPUs, else 1\n"
-        "  --engine ENGINE     simgrid or fast (flows share links), or ideal (nothing contends)\n"
-        "  --table             TABLE holds measured collectives (title, source, cluster, rows): each is\n"
-        "                      simulated and compared; the summary counts rows within 15 % from 1 MB on, 30 % below\n"
-        "  --markdown          with --table: a line for each table, for a document\n"
-        "  --plot FILE         bus bandwidth and time by size as a picture, NAME.png, NAME.svg or NAME.pdf; its\n"
-        "                      script and data are kept in the same folder\n"
-        "  --budget LIMIT      end after this wall time ('30 s') or before this process needs more memory\n"
-        "                      ('4 GiB') with exit code 7 and all rows that were simulated; may be given twice\n"
-        "  --json              time_s, algbw_bytes_per_s, busbw_bytes_per_s, messages\n"
-        "On a cluster with a communication profile (dtsim list platforms: all of them; inline: 'communication') "
-        "NCCL's\n"
-        "protocol with the least cost by NCCL's own model is used, and for auto the algorithm: NCCL's own alone\n"
-        "algbw = bytes / time; busbw = algbw times 2 (n-1) / n for all_reduce, (n-1) / n for reduce_scatter,\n"
-        "all_gather and all_to_all, 1 for broadcast and reduce (nccl-tests, doc/PERFORMANCE.md)\n",
-    .words = words,
-    .accepts = options,
-    .naccepts = COUNT(options),
+    .topics = platforms,
+    .options = options, .noptions = COUNT(options),
+    .more = "On a cluster with a communication profile (dtsim list platforms: all of them; inline: 'communication') NCCL's "
+            "protocol with the least cost by NCCL's own model is used, and for auto the algorithm: NCCL's own alone\n"
+            "algbw = bytes / time; busbw = algbw times 2 (n-1) / n for all_reduce, (n-1) / n for reduce_scatter, all_gather "
+            "and all_to_all, 1 for broadcast and reduce (nccl-tests, doc/PERFORMANCE.md)\n",
     .main = collective_main,
 };

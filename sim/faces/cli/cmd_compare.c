@@ -3,16 +3,13 @@
 #include "base/progress.h"
 #include "cli/cmd.h"
 #include "cli/methods_table.h"
+#include "engine/replay.h"
 #include "files/json.h"
 #include "report/outcome.h"
 #include "results/compared.h"
 
-enum { OPT_JSON = COMPARE_JSON, OPT_CSV = COMPARE_CSV, OPT_MARKDOWN = COMPARE_MARKDOWN, OPT_METHODS, OPT_ENGINE,
-       OPT_BUDGET, OPT_KEYS };
-static const char *const options[] = {
-    [OPT_JSON] = "--json", [OPT_CSV] = "--csv", [OPT_MARKDOWN] = "--markdown", [OPT_METHODS] = "--methods",
-    [OPT_ENGINE] = "--engine=", [OPT_BUDGET] = BUDGET_OPTION, [OPT_KEYS] = "--keys",
-};
+enum { OPT_JSON, OPT_CSV, OPT_MARKDOWN, OPT_METHODS, OPT_ENGINE,
+       OPT_KEYS };
 
 static void print(const struct compared *compared, enum compare_format format, bool keys)
 {
@@ -72,62 +69,49 @@ static int compare_scenarios(const struct arguments *arguments, enum compare_for
     return code;
 }
 
-static int compare_main(const struct command *command, int argc, char **argv)
+static int compare_main(const struct arguments *arguments)
 {
-    struct arguments arguments;
     struct error err = {0};
-    enum compare_format format = COMPARE_TEXT;
-    enum engine engine;
-    int code = arguments_parse(command, argc, argv, 1, ARGS_MAX, &arguments), formats = 0;
+    const char *const *values = arguments->values;
+    enum compare_format format = values[OPT_JSON] ? COMPARE_JSON : values[OPT_CSV] ? COMPARE_CSV :
+                                 values[OPT_MARKDOWN] ? COMPARE_MARKDOWN : COMPARE_TEXT;
+    int code;
 
-    if (code == ARGS_DONE && arguments.values[OPT_ENGINE])
-        code = engine_parse(command, arguments.values[OPT_ENGINE], &engine);
-    if (code != ARGS_DONE)
-        return code;
-    for (int i = OPT_JSON; i <= OPT_MARKDOWN; i++)
-        if (arguments.values[i]) {
-            format = (enum compare_format)i;
-            formats++;
-        }
-    if (formats > 1)
-        return usage_error(command, "expected one of --json, --csv, --markdown");
-    if (!arguments.values[OPT_METHODS])
-        return compare_scenarios(&arguments, format);
-    if (arguments.values[OPT_ENGINE])
-        return usage_error(command, "--methods runs on the engine of each scenario (simulation: engine)");
-    if (arguments.values[OPT_BUDGET])
-        return usage_error(command, "--methods: there is no --budget for it");
-    if (!methods_print(&arguments, format, &err) || error_exit_code(&err) == EXIT_USAGE)
+    if (!arguments->values[OPT_METHODS])
+        return compare_scenarios(arguments, format);
+    if (!methods_print(arguments, format, &err) || error_exit_code(&err) == EXIT_USAGE)
         return report_as(&err, format == COMPARE_JSON);
     code = err.count ? EXIT_SOME_FAILED : EXIT_OK;
     report(&err);
     return code;
 }
 
+static const struct option options[] = {
+    [OPT_JSON] = {"--json", .help = "for programs, in SI units", .one_of = 1},
+    [OPT_CSV] = {"--csv", .help = "the same", .one_of = 1},
+    [OPT_MARKDOWN] = {"--markdown", .help = "the table for a document", .one_of = 1},
+    [OPT_METHODS] = {"--methods",
+        .help = "what each way of training computes and sends, and the largest batch that fits", .without = "--engine --budget"},
+    [OPT_ENGINE] = ENGINE_OPTION("simgrid, fast or ideal, whatever the scenarios say (if they say nothing: fast)"),
+    [OPT_KEYS] = {"--keys", .help = "column heads are keys, as --json has them, not words for them"},
+    SET_OPTION("PATH=V1,V2,...", "change every scenario; several values give a row each"),
+    BUDGET_OPTION(BUDGET_HELP " and all rows that were simulated"),
+    {"SCENARIO", .help = "a file, or a sweep file with all its points"},
+    {"DIR", .help = "what 'dtsim run -o DIR' wrote"},
+};
+
 const struct command cmd_compare = {
     .name = "compare",
-    .usage = "SCENARIO|DIR... [--set PATH=V1,V2,...]... [--engine ENGINE] [--methods]\n"
-             "       [--keys] [--json | --csv | --markdown] [--budget LIMIT]...",
+    .arguments = "SCENARIO|DIR...",
+    .least = 1, .most = ARGS_MAX,
     .brief = "Compares scenarios: throughput, speed-up, time, bubble, utilization, communication, MFU and memory.",
     .examples = "  dtsim compare gpipe.yaml 1f1b.yaml\n"
                 "  dtsim compare scenario.yaml --set strategy.schedule=gpipe,1f1b,interleaved\n"
                 "  dtsim compare out/before out/after\n"
                 "  dtsim compare scenarios/methods/*.yaml --methods --markdown\n",
-    .options = "  SCENARIO            a file, or a sweep file with all its points\n"
-               "  DIR                 what 'dtsim run -o DIR' wrote\n"
-               "  --set PATH=VALUES   change every scenario; several values give a row each; may be repeated\n"
-               "  --engine ENGINE     simgrid, fast or ideal, whatever the scenarios say (if they say nothing: fast)\n"
-               "  --methods           what each way of training computes and sends, and the largest batch that fits\n"
-               "  --keys              column heads are keys, as --json has them, not words for them\n"
-               "  --json, --csv       for programs, in SI units\n"
-               "  --markdown          the table for a document\n"
-               "  --budget LIMIT      end after this wall time ('30 s') or before this process needs more memory\n"
-               "                      ('4 GiB') with exit code 7 and all rows that were simulated; may be given twice\n"
-               "Other rows are compared with the first. Values that all rows share stand above the table. A table is as\n"
-               "wide as the terminal, or as the variable COLUMNS says; without both it is as wide as its text. A scenario\n"
-               "that is refused or that does not fit in memory is a row that says why; the exit code is 3 if one could\n"
-               "not be read.\n",
-    .accepts = options,
-    .naccepts = COUNT(options),
+    .options = options, .noptions = COUNT(options),
+    .more = "Other rows are compared with the first. Values that all rows share stand above the table. A table is as wide "
+            "as the terminal, or as the variable COLUMNS says; without both it is as wide as its text. A scenario that is "
+            "refused or that does not fit in memory is a row that says why; the exit code is 3 if one could not be read.\n",
     .main = compare_main,
 };

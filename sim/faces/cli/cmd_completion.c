@@ -1,62 +1,87 @@
-/* completion: scripts that complete command lines of dtsim, made of the tables that parse them. */
+/* completion: what may come on a command line, by the tables that parse it, and the scripts by which shells ask. */
 #include <string.h>
+#include <unistd.h>
 
 #include "base/base.h"
-#include "cli/cmd.h"
-#include "collective/collective.h"
-#include "engine/replay.h"
+#include "base/cache.h"
+#include "cli/help.h"
+#include "config/conf.h"
 #include "files/data.h"
+#include "run/values.h"
 #include "scenario/scenario.h"
 #include "sweep/paths.h"
 
-/* Words that an option's value, or a path of --set, may be. */
-struct values { const char *name, *const *words; choice_name *choice; const char *folder; };
-
-static const char *all_collective_names(size_t index)
-{
-    return collective_at(index) ? collective_at(index)->name : NULL;
-}
-
-static const struct values option_values[] = {
-    {"--engine=", engine_names, NULL, NULL},
-    {"--op=", collective_op_names, NULL, NULL},
-    {"--algorithm=", NULL, all_collective_names, NULL},
-    {"--format=", NAMES("png", "svg", "pdf"), NULL, NULL},
-    {"--color=", NAMES("auto", "always", "never"), NULL, NULL},
-};
 /* Paths whose values are names of files. */
-static const struct values path_values[] = {
-    {"cluster", NULL, NULL, "platforms"},
-    {"cluster.platform", NULL, NULL, "platforms"},
-    {"cluster.gpu", NULL, NULL, "platforms/gpus"},
-    {"cluster.network", NULL, NULL, "platforms/networks"},
-    {"cluster.network.name", NULL, NULL, "platforms/networks"},
-    {"model.preset", NULL, NULL, "scenarios/models"},
+static const struct { const char *path, *folder; } path_files[] = {
+    {"cluster", "platforms"},
+    {"cluster.platform", "platforms"},
+    {"cluster.gpu", "platforms/gpus"},
+    {"cluster.network", "platforms/networks"},
+    {"cluster.network.name", "platforms/networks"},
+    {"model.preset", "scenarios/models"},
 };
 
-static void put_values(const struct values *values, FILE *out, struct error *err)
-{
-    struct arena arena = {0};
-    const char **names = values->folder ? data_names(&arena, values->folder, err) : NULL, *before = "";
+/* The word that is completed, and what may stand in its place so far. */
+struct completion {
+    struct arena arena;
+    struct error err;
+    const char *before, *begun;      /* "--engine=" and "fa" of --engine=fa */
+    FILE *out;
+};
 
-    for (size_t i = 0; values->words && values->words[i]; i++, before = " ")
-        fprintf(out, "%s%s", before, values->words[i]);
-    for (size_t i = 0; values->choice && values->choice(i); i++, before = " ")
-        fprintf(out, "%s%s", before, values->choice(i));
-    for (size_t i = 0; names && names[i]; i++, before = " ")
-        fprintf(out, "%s%s", before, names[i]);
-    arena_release(&arena);
+static void offer(struct completion *completion, const char *word)
+{
+    if (!strncmp(word, completion->begun, strlen(completion->begun)))
+        fprintf(completion->out, "%s%s\n", completion->before, word);
 }
 
-/* What the table of the path's key knows of its values; .name NULL: nothing. */
-static struct values values_of_path(const char *path)
+static void offer_all(struct completion *completion, const char *const *words)
+{
+    for (size_t i = 0; words && words[i]; i++)
+        offer(completion, words[i]);
+}
+
+static void offer_words(struct completion *completion, const struct words *words)
+{
+    for (size_t i = 0; words_at(words, i); i++)
+        offer(completion, words_at(words, i));
+}
+
+/* The text behind '=' is what is completed. */
+static void step_behind(struct completion *completion, const char *value)
+{
+    completion->before = arena_printf(&completion->arena, "%s%.*s", completion->before,
+                                      (int)(value - completion->begun), completion->begun);
+    completion->begun = value;
+}
+
+/* Every path once: schedules share names of options. */
+static void offer_paths(struct completion *completion, const char *behind)
+{
+    const char **paths = path_list(&completion->arena);
+
+    for (size_t i = 0; paths[i]; i++) {
+        const struct field *field = scenario_field(paths[i]);
+        size_t before = 0;
+
+        while (strcmp(paths[before], paths[i]))
+            before++;
+        if (before == i && (!field->table || field->table->shorthand))
+            offer(completion, arena_printf(&completion->arena, "%s%s", paths[i], behind));
+    }
+}
+
+/* What the table of the path's key knows of its values. */
+static void offer_known(struct completion *completion, const char *path)
 {
     static const char *const booleans[] = {"true", "false", NULL};
     const struct field *field = scenario_field(path);
 
-    for (size_t i = 0; i < COUNT(path_values); i++)
-        if (!strcmp(path, path_values[i].name))
-            return path_values[i];
+    for (size_t i = 0; i < COUNT(path_files); i++)
+        if (!strcmp(path, path_files[i].path)) {
+            offer_all(completion, data_names(&completion->arena, path_files[i].folder, &completion->err));
+            return;
+        }
     /* `strategy.schedule` stands for strategy.schedule.name */
     for (size_t i = 0; field && field->table && field->table->shorthand && i < field->table->count; i++)
         if (!strcmp(field->table->fields[i].key, field->table->shorthand)) {
@@ -64,235 +89,170 @@ static struct values values_of_path(const char *path)
             break;
         }
     if (field && field->kind == FIELD_BOOL)
-        return (struct values){path, booleans, NULL, NULL};
+        offer_all(completion, booleans);
     if (field && (field->kind == FIELD_CHOICE || field->kind == FIELD_CHOICES))
-        return (struct values){path, field->choices, field->choices ? NULL : field->choice, NULL};
-    return (struct values){0};
+        offer_words(completion, &(struct words){NULL, field->choices, field->choice});
 }
 
-static bool takes_sets(const struct command *command)
+/* The values that go with the rest of the scenario, where they can be listed; else what the key's table knows. */
+static void offer_values(struct completion *completion, const char *scenario, const char *path)
 {
-    return strstr(command->usage, "--set");
+    struct asked_values values = {0};
+    struct error ignored = {0};
+    struct cache cache;
+    struct node *root;
+
+    cache_init(&cache, CACHE_BYTES);
+    completion->arena.cache = &cache;
+    if (scenario && strcmp(scenario, "-") && access(scenario, R_OK) == 0 &&
+        !conf_load(&completion->arena, scenario, &root, &ignored))
+        values_ask(&completion->arena, root, path, "scenario", &values, &ignored);
+    for (size_t i = 0; i < values.count; i++)
+        if (!values.items[i].why)
+            offer(completion, values.items[i].value);
+    if (!values.going)
+        offer_known(completion, path);
+    error_release(&ignored);
+    completion->arena.cache = NULL;
+    cache_release(&cache);
 }
 
-/* "NAME) words="..." ;;" of each command: its options. */
-static void put_options(FILE *out)
+/* What may stand behind the option. */
+static void offer_behind(struct completion *completion, const struct option *option, const char *scenario)
 {
-    for (size_t i = 0; command_at(i); i++) {
-        const struct command *command = command_at(i);
+    const char *equals = strchr(completion->begun, '=');
 
-        fprintf(out, "    %s) found=\"", command->name);
-        for (size_t k = 0; k < command->naccepts; k++)
-            fprintf(out, "%.*s ", (int)strcspn(command->accepts[k], "="), command->accepts[k]);
-        fprintf(out, "%s--color --help\" ;;\n", takes_sets(command) ? "--set " : "");
+    if (option->kind == OPTION_SET && equals) {
+        const char *path = arena_strndup(&completion->arena, completion->begun, (size_t)(equals - completion->begun));
+
+        step_behind(completion, equals + 1);
+        offer_values(completion, scenario, path);
+    } else if (option->kind == OPTION_SET || !strcmp(option->name, "--values")) {
+        offer_paths(completion, "=");
+    } else {
+        offer_words(completion, &option->words);
     }
 }
 
-static void put_first(FILE *out, struct error *err)
+static const struct option *option_named(const struct command *command, const char *word, size_t length)
 {
-    struct arena arena = {0};
-
-    for (size_t i = 0; command_at(i); i++) {
-        const char **words = command_at(i)->words ? command_at(i)->words(&arena, err) : NULL;
-
-        if (!words)
-            continue;
-        fprintf(out, "    %s) found=\"", command_at(i)->name);
-        for (size_t k = 0; words[k]; k++)
-            fprintf(out, "%s%s", k ? " " : "", words[k]);
-        fputs("\" ;;\n", out);
-    }
-    arena_release(&arena);
+    for (size_t k = 0; word[0] == '-' && k < command->noptions; k++)
+        if (strlen(command->options[k].name) == length && !strncmp(command->options[k].name, word, length))
+            return &command->options[k];
+    return NULL;
 }
 
-static void put_option_values(FILE *out, struct error *err)
+/* `word` of a command, behind others of it. */
+static void complete(struct completion *completion, const struct command *command, const char *const *others, int count)
 {
-    for (size_t i = 0; i < COUNT(option_values); i++) {
-        fprintf(out, "    %.*s) found=\"", (int)strcspn(option_values[i].name, "="), option_values[i].name);
-        put_values(&option_values[i], out, err);
-        fputs("\" ;;\n", out);
+    static const char *const common[] = {"--color", "--help", NULL};
+    static const char *const colors[] = {"auto", "always", "never", NULL};
+    const char *word = completion->begun, *equals = strchr(word, '='), *before = count ? others[count - 1] : "";
+    const struct option *option = option_named(command, before, strlen(before));
+
+    if (*word == '-' && word[1] == '-' && equals) {
+        option = option_named(command, word, (size_t)(equals - word));
+        before = !strncmp(word, "--color=", 8) ? "--color" : "";
+        step_behind(completion, equals + 1);
     }
+    if (option && option->value)
+        offer_behind(completion, option, count ? others[0] : NULL);
+    else if (!strcmp(before, "--color") && completion->begun != word)
+        offer_all(completion, colors);
+    else if (*word == '-' && !equals) {
+        for (size_t k = 0; k < command->noptions; k++)
+            if (command->options[k].name[0] == '-')
+                offer(completion, command->options[k].name);
+        offer_all(completion, common);
+    } else if (!count && command->topics)
+        offer_all(completion, command->topics(&completion->arena, &completion->err));
+    else if (!count)
+        offer_words(completion, &command->first);
 }
 
-/* Every path once: schedules share names of options. */
-static const char **distinct_paths(struct arena *arena)
+int completion_print(const char *const *typed, int count, FILE *out, struct error *err)
 {
-    const char **paths = path_list(arena);
-    size_t count = 0;
+    struct completion completion = {.before = "", .begun = count ? typed[count - 1] : "", .out = out};
 
-    for (size_t i = 0; paths[i]; i++) {
-        size_t before = 0;
-
-        while (before < count && strcmp(paths[before], paths[i]))
-            before++;
-        if (before == count)
-            paths[count++] = paths[i];
-    }
-    paths[count] = NULL;
-    return paths;
-}
-
-static void put_paths(FILE *out, struct error *err)
-{
-    struct arena arena = {0};
-    const char **paths = distinct_paths(&arena);
-
-    fputs("_dtsim_paths=\"", out);
-    for (size_t i = 0; paths[i]; i++)
-        if (!scenario_field(paths[i])->table || scenario_field(paths[i])->table->shorthand)
-            fprintf(out, "%s%s=", i ? " " : "", paths[i]);
-    fputs("\"\n\n# What --set PATH= may be set to.\n_dtsim_values()\n{\n    case $1 in\n", out);
-    for (size_t i = 0; paths[i]; i++) {
-        struct values values = values_of_path(paths[i]);
-
-        if (!values.name)
-            continue;
-        fprintf(out, "    %s) found=\"", paths[i]);
-        put_values(&values, out, err);
-        fputs("\" ;;\n", out);
-    }
-    fputs("    *) found= ;;\n    esac\n}\n", out);
-    arena_release(&arena);
-}
-
-/* The values that are valid with the rest of a typed scenario, where they can be listed. */
-static const char going[] =
-    "\n# _dtsim_going DTSIM SCENARIO PATH\n"
-    "_dtsim_going()\n"
-    "{\n"
-    "    local going=\n"
-    "    [[ -f $2 ]] || return\n"
-    "    going=$(\"$1\" check \"$2\" --values \"$3\" --json 2>/dev/null |\n"
-    "        sed -n '/^ *\"value\": \"/{s///;s/\",$//;h;};/^ *\"goes\": true/{x;p;}')\n"
-    "    [[ -n $going ]] && found=$going\n"
-    "}\n";
-
-/* Both shells read this part: functions that put what may come into `found`. */
-static void put_tables(FILE *out, struct error *err)
-{
-    fputs("_dtsim_commands=\"", out);
     for (size_t i = 0; command_at(i); i++)
-        fprintf(out, "%s%s", i ? " " : "", command_at(i)->name);
-    fputs("\"\n", out);
-    put_paths(out, err);
-    fputs("\n# The options of a command.\n_dtsim_options()\n{\n    case $1 in\n", out);
-    put_options(out);
-    fputs("    *) found= ;;\n    esac\n}\n\n# What the first argument of a command may be.\n_dtsim_first()\n{\n"
-          "    case $1 in\n", out);
-    put_first(out, err);
-    fputs("    *) found= ;;\n    esac\n}\n\n# What the value of an option may be.\n_dtsim_option_values()\n{\n"
-          "    case $1 in\n", out);
-    put_option_values(out, err);
-    fputs("    *) found= ;;\n    esac\n}\n", out);
-    fputs(going, out);
+        if (count < 2)
+            offer(&completion, command_at(i)->name);
+        else if (!strcmp(typed[0], command_at(i)->name))
+            complete(&completion, command_at(i), typed + 1, count - 2);
+    *err = completion.err;
+    arena_release(&completion.arena);
+    return err->count ? -1 : 0;
 }
 
-/* Readline ends words at '='; here a word ends at a blank alone, and what stands before its '=' is left out of the
- * replies. */
-static const char bash_script[] =
-    "\n_dtsim()\n"
+/* Each shell asks the program what may come, a word a line, behind the words that were typed; the last of them may be
+ * begun or empty. Where nothing comes they offer files. Readline ends words at '='; here a word ends at a blank alone, and
+ * what stands before its '=' is left out of the replies. */
+static const char *const shells[] = {"bash", "zsh", "fish", "words", NULL};
+static const char *const scripts[] = {
+    "_dtsim()\n"
     "{\n"
-    "    local line=${COMP_LINE:0:COMP_POINT} typed cur= prev= found= before=\n"
+    "    local line=${COMP_LINE:0:COMP_POINT} typed word\n"
     "\n"
     "    read -ra typed <<<\"$line\"\n"
     "    [[ $line == *[[:space:]] ]] && typed+=(\"\")\n"
-    "    cur=${typed[-1]} prev=${typed[-2]}\n"
-    "    if [[ $cur == --*=* ]]; then\n"
-    "        prev=${cur%%=*} before=$prev= cur=${cur#*=}\n"
-    "    fi\n"
-    "    if [[ ${#typed[@]} -eq 2 ]]; then\n"
-    "        found=$_dtsim_commands\n"
-    "    elif [[ $prev == --set && $cur == *=* ]]; then\n"
-    "        _dtsim_values \"${cur%%=*}\"\n"
-    "        _dtsim_going \"${typed[0]}\" \"${typed[2]}\" \"${cur%%=*}\"\n"
-    "        before=$before${cur%%=*}= cur=${cur#*=}\n"
-    "    elif [[ $prev == --set || $prev == --values ]]; then\n"
-    "        found=$_dtsim_paths\n"
-    "        compopt -o nospace 2>/dev/null\n"
-    "    elif [[ $prev == -o ]]; then\n"
-    "        COMPREPLY=($(compgen -d -- \"$cur\"))\n"
-    "        return\n"
-    "    elif [[ $cur == -* ]]; then\n"
-    "        _dtsim_options \"${typed[1]}\"\n"
-    "    else\n"
-    "        _dtsim_option_values \"$prev\"\n"
-    "        [[ -z $found && ${#typed[@]} -eq 3 ]] && _dtsim_first \"${typed[1]}\"\n"
-    "    fi\n"
-    "    COMPREPLY=($(compgen -W \"$found\" -- \"$cur\"))\n"
-    "    if [[ $COMP_WORDBREAKS != *=* ]]; then\n"
-    "        COMPREPLY=(\"${COMPREPLY[@]/#/$before}\")\n"
-    "    fi\n"
+    "    word=${typed[-1]}\n"
+    "    mapfile -t COMPREPLY < <(\"${typed[0]/#\\~/$HOME}\" completion words -- \"${typed[@]:1}\" 2>/dev/null)\n"
+    "    [[ ${COMPREPLY[*]} == *= ]] && compopt -o nospace 2>/dev/null\n"
+    "    [[ $word == *=* && $COMP_WORDBREAKS == *=* ]] && COMPREPLY=(\"${COMPREPLY[@]#\"${word%=*}\"=}\")\n"
     "}\n"
-    "complete -o default -F _dtsim dtsim\n";
-
-static const char zsh_script[] =
-    "\n_dtsim()\n"
+    "complete -o default -F _dtsim dtsim\n",
+    "#compdef dtsim\n"
+    "_dtsim()\n"
     "{\n"
-    "    local cur=$words[CURRENT] prev=$words[CURRENT-1] command=$words[2] position=$CURRENT\n"
+    "    local found=(\"${(@f)$(\"${(Q)words[1]/#\\~/$HOME}\" completion words -- \"${(@Q)words[2,CURRENT]}\" 2>/dev/null)}\")\n"
     "\n"
-    "    local found=\n"
-    "    if [[ $cur == --*=* ]]; then\n"
-    "        prev=${cur%%=*} cur=${cur#*=}\n"
-    "        compset -P 1 '*='\n"
-    "    fi\n"
-    "    if (( position == 2 )); then\n"
-    "        found=$_dtsim_commands\n"
-    "    elif [[ $prev == --set && $cur == *=* ]]; then\n"
-    "        compset -P 1 '*='\n"
-    "        _dtsim_values \"${cur%%=*}\"\n"
-    "        _dtsim_going \"$words[1]\" \"$words[3]\" \"${cur%%=*}\"\n"
-    "    elif [[ $prev == --set || $prev == --values ]]; then\n"
-    "        compadd -S '' -- ${=_dtsim_paths}\n"
-    "        return\n"
-    "    elif [[ $prev == -o ]]; then\n"
-    "        _files -/\n"
-    "        return\n"
-    "    elif [[ $cur == -* ]]; then\n"
-    "        _dtsim_options \"$command\"\n"
-    "    else\n"
-    "        _dtsim_option_values \"$prev\"\n"
-    "        [[ -z $found ]] && (( position == 3 )) && _dtsim_first \"$command\"\n"
-    "    fi\n"
-    "    [[ -n $found ]] && compadd -- ${=found} && return\n"
-    "    [[ $cur == -* || $position == 2 ]] || _files\n"
+    "    [[ -n $found ]] || { _files; return }\n"
+    "    compadd -S '' -- ${(M)found:#*=}\n"
+    "    compadd -- ${found:#*=}\n"
     "}\n"
-    "compdef _dtsim dtsim\n";
+    "compdef _dtsim dtsim\n",
+    "function __dtsim\n"
+    "    set -l typed (commandline -opc) (commandline -ct)\n"
+    "    set -l found ($typed[1] completion words -- $typed[2..-1] 2>/dev/null)\n"
+    "\n"
+    "    if test -n \"$found\"\n"
+    "        printf '%s\\n' $found\n"
+    "    else\n"
+    "        __fish_complete_path (commandline -ct)\n"
+    "    end\n"
+    "end\n"
+    "complete -c dtsim -f -a '(__dtsim)'\n",
+};
 
-static const char **words(struct arena *arena, struct error *err)
+static int completion_main(const struct arguments *arguments)
 {
-    static const char *shells[] = {"bash", "zsh", NULL};
-
-    (void)arena;
-    (void)err;
-    return shells;
-}
-
-static int completion_main(const struct command *command, int argc, char **argv)
-{
-    struct arguments arguments;
     struct error err = {0};
-    int code = arguments_parse(command, argc, argv, 1, 1, &arguments);
-    const char *shell = arguments.positional[0];
 
-    if (code != ARGS_DONE)
-        return code;
-    if (arguments.nsets)
-        return usage_error(command, "--set: there is no scenario to change");
-    if (strcmp(shell, "bash") && strcmp(shell, "zsh"))
-        return usage_error(command, "unknown shell '%s'; expected bash or zsh", shell);
-    if (!strcmp(shell, "zsh"))
-        fputs("#compdef dtsim\n", stdout);
-    put_tables(stdout, &err);
-    fputs(!strcmp(shell, "bash") ? bash_script : zsh_script, stdout);
-    return report(&err);
+    if (arguments->first == COUNT(scripts)) {
+        completion_print(arguments->positional + 1, arguments->npositional - 1, stdout, &err);
+        return report(&err);
+    }
+    if (arguments->npositional > 1)
+        return usage_error(arguments->command, "unexpected argument '%s'", arguments->positional[1]);
+    fputs(scripts[arguments->first], stdout);
+    return EXIT_OK;
 }
+
+static const struct option options[] = {
+    {"SHELL", .help = "bash, zsh or fish"},
+    {"words", .help = "what may come behind these words of a command line, a line each; the last WORD may be begun or empty. The "
+        "scripts ask this"},
+};
 
 const struct command cmd_completion = {
     .name = "completion",
-    .usage = "bash | zsh",
+    .arguments = "SHELL|words [WORD...]",
+    .least = 1, .most = ARGS_MAX,
     .brief = "Prints a script that completes command lines: commands, options, names, paths of --set.",
     .examples = "  . <(dtsim completion bash)          in ~/.bashrc; an installed dtsim needs no such line\n"
-                "  . <(dtsim completion zsh)           in ~/.zshrc, after compinit\n",
-    .words = words,
+                "  . <(dtsim completion zsh)           in ~/.zshrc, after compinit\n"
+                "  dtsim completion fish | source      in ~/.config/fish/config.fish\n",
+    .options = options, .noptions = COUNT(options),
+    .first = {"shell", shells, NULL},
     .main = completion_main,
 };

@@ -314,48 +314,43 @@ static int help_topic(const struct command *command, const char *topic)
 }
 
 enum { OPT_MAN };
-static const char *const options[] = {[OPT_MAN] = "--man"};
 
-static int help_main(const struct command *command, int argc, char **argv)
+static int help_main(const struct arguments *arguments)
 {
-    struct arguments arguments;
-    int code = arguments_parse(command, argc, argv, 0, 1, &arguments);
-
-    if (code != ARGS_DONE)
-        return code;
-    if (arguments.values[OPT_MAN] && arguments.npositional)
-        return usage_error(command, "--man: the page is of the whole program");
-    if (arguments.values[OPT_MAN]) {
+    if (arguments->values[OPT_MAN] && arguments->npositional)
+        return usage_error(arguments->command, "--man: the page is of the whole program");
+    if (arguments->values[OPT_MAN]) {
         man_page_print(stdout);
         return EXIT_OK;
     }
-    if (arguments.npositional)
-        return help_topic(command, arguments.positional[0]);
+    if (arguments->npositional)
+        return help_topic(arguments->command, arguments->positional[0]);
     help_overview();
     return EXIT_OK;
 }
 
+static const struct option options[] = {
+    [OPT_MAN] = {"--man", .help = "the manual page, for man -l"},
+    {"FILE", .help = "scenario; gpu: a data sheet (platforms/gpus/), communication: what a library makes of links "
+        "(platforms/communication/), profile: a GPU's kernels (calibration/data/), table: measured collectives (dtsim "
+        "collective --table), paper: measured runs (validate), software-file: what a framework does (platforms/software/); "
+        "software: the keys that such a file may set; training: what is under 'train' (dtsim train); failures-file: "
+        "published failures of a system (platforms/failures/)"},
+    {"KEY", .help = "of a scenario: memory, strategy.zero, zero"},
+    {"result", .help = "the keys of result.json and the columns of its tables"},
+    {"NAME", .help = "of a platform, GPU, model, profile, communication library or software: its file"},
+    {"LIST",
+        .help = "as 'dtsim list' names it: strategies, collectives, gpus, profiles, platforms, networks, models, software, failures"},
+};
+
 const struct command cmd_help = {
     .name = "help",
-    .usage = "[--man] [COMMAND | FILE | KEY | result | SCHEDULE | COLLECTIVE | OPERATION | LIST | NAME]",
+    .arguments = "[COMMAND|FILE|KEY|result|SCHEDULE|COLLECTIVE|OPERATION|LIST|NAME]",
+    .least = 0, .most = 1,
     .brief = "Explains a command, what files hold, a key, a schedule, a collective or all of an operation.",
     .examples = "  dtsim help run\n  dtsim help scenario\n  dtsim help cluster.network\n  dtsim help gpipe\n"
                 "  dtsim help all_gather\n",
-    .options =
-        "  FILE                scenario; gpu: a data sheet (platforms/gpus/), communication: what a library makes of\n"
-        "                      links (platforms/communication/), profile: a GPU's kernels (calibration/data/), table:\n"
-        "                      measured collectives (dtsim collective --table), paper: measured runs (validate),\n"
-        "                      software-file: what a framework does (platforms/software/); software: the keys that\n"
-        "                      such a file may set; training: what is under 'train' (dtsim train); failures-file:\n"
-        "                      published failures of a system (platforms/failures/)\n"
-        "  KEY                 of a scenario: memory, strategy.zero, zero\n"
-        "  result              the keys of result.json and the columns of its tables\n"
-        "  --man               the manual page, for man -l\n"
-        "  NAME                of a platform, GPU, model, profile, communication library or software: its file\n"
-        "  LIST                as 'dtsim list' names it: strategies, collectives, gpus, profiles, platforms, networks,\n"
-        "                      models, software, failures\n",
-    .accepts = options,
-    .naccepts = COUNT(options),
-    .words = help_topics,
+    .topics = help_topics,
+    .options = options, .noptions = COUNT(options),
     .main = help_main,
 };

@@ -10,7 +10,6 @@
 #include "schedule/schedule.h"
 
 enum { OPT_JSON };
-static const char *const options[] = {[OPT_JSON] = "--json"};
 
 /* A row of a list; `operation` NULL: it has none. */
 static void add(json_t *rows, const char *operation, const char *name, const char *title)
@@ -129,12 +128,6 @@ const char *list_folder(size_t index)
     return lists[index].folder;
 }
 
-static const char *list_candidate(size_t i, const void *context)
-{
-    (void)context;
-    return list_at(i);
-}
-
 bool list_named(const char *name, struct error *err)
 {
     for (size_t i = 0; i < COUNT(lists); i++)
@@ -145,30 +138,17 @@ bool list_named(const char *name, struct error *err)
     return false;
 }
 
-static int unknown_list(const struct command *command, const char *name)
+static int list_main(const struct arguments *arguments)
 {
-    const char *meant = nearest(name, list_candidate, NULL);
-
-    return usage_error(command, "unknown list '%s'%s%s%s", name, meant ? "; did you mean '" : "", meant ? meant : "",
-                       meant ? "'?" : "; expected strategies, collectives, gpus, profiles, platforms, networks, communication, "
-                       "models, software or failures");
-}
-
-static int list_main(const struct command *command, int argc, char **argv)
-{
-    struct arguments arguments;
     struct error err = {0};
-    int code = arguments_parse(command, argc, argv, 0, 1, &arguments);
-    const char *wanted = arguments.positional[0];
+    const char *wanted = arguments->positional[0];
     json_t *json = json_object();
-    size_t shown = 0;
     bool printed = false;
 
-    for (size_t i = 0; i < COUNT(lists) && code == ARGS_DONE; i++) {
+    for (size_t i = 0; i < COUNT(lists); i++) {
         if (wanted && strcmp(wanted, lists[i].name))
             continue;
-        shown++;
-        if (arguments.values[OPT_JSON]) {
+        if (arguments->values[OPT_JSON]) {
             json_put(json, lists[i].name, list_rows(i, &err));
             continue;
         }
@@ -176,35 +156,25 @@ static int list_main(const struct command *command, int argc, char **argv)
             printf("%s%s\n", i ? "\n" : "", lists[i].name);
         list_print(i, &err);
     }
-    if (code == ARGS_DONE && !shown)
-        code = unknown_list(command, wanted);
-    if (code == ARGS_DONE && arguments.values[OPT_JSON] && !err.count) {
+    if (arguments->values[OPT_JSON] && !err.count) {
         json_print(json, stdout);
         printed = true;
     }
     json_decref(json);
-    return code == ARGS_DONE ? report_as(&err, arguments.values[OPT_JSON] && !printed) : code;
+    return report_as(&err, arguments->values[OPT_JSON] && !printed);
 }
 
-static const char **words(struct arena *arena, struct error *err)
-{
-    const char **names = ARENA_ARRAY(arena, const char *, COUNT(lists) + 1);
-
-    (void)err;
-    for (size_t i = 0; i < COUNT(lists); i++)
-        names[i] = lists[i].name;
-    return names;
-}
+static const struct option options[] = {
+    [OPT_JSON] = {"--json", .help = "{LIST: [{name, title}]}, of collectives with their operation"},
+};
 
 const struct command cmd_list = {
     .name = "list",
-    .usage = "[strategies | collectives | gpus | profiles | platforms | networks | communication | models |\n"
-             "       software | failures] [--json]",
+    .arguments = "[LIST]",
+    .least = 0, .most = 1,
     .brief = "Lists what scenarios can name.",
     .examples = "  dtsim list strategies\n  dtsim list\n",
-    .options = "  --json              {LIST: [{name, title}]}, of collectives with their operation\n",
-    .accepts = options,
-    .naccepts = COUNT(options),
-    .words = words,
+    .first = {"list", NULL, list_at},
+    .options = options, .noptions = COUNT(options),
     .main = list_main,
 };

@@ -18,14 +18,8 @@
 #include "scenario/search.h"
 #include "validate/anchors.h"
 
-enum { OPT_OUT, OPT_JOBS, OPT_GPUS, OPT_TOP, OPT_VERIFY, OPT_LIMIT, OPT_EXHAUSTIVE, OPT_OBJECTIVE, OPT_LIMITS,
-       OPT_EMIT, OPT_ANCHOR, OPT_RETRY, OPT_JSON, OPT_METHOD, OPT_MARKDOWN };
-static const char *const option_names[] = {
-    [OPT_OUT] = "-o=", [OPT_JOBS] = "-j=", [OPT_GPUS] = "--gpus=", [OPT_TOP] = "--top=", [OPT_VERIFY] = "--verify=",
-    [OPT_LIMIT] = "--time-limit=", [OPT_EXHAUSTIVE] = "--exhaustive", [OPT_JSON] = "--json",
-    [OPT_OBJECTIVE] = "--objective=", [OPT_LIMITS] = "--subject-to=", [OPT_EMIT] = "--emit=", [OPT_ANCHOR] = "--anchor=",
-    [OPT_RETRY] = "--retry-failed", [OPT_METHOD] = "--method=", [OPT_MARKDOWN] = "--markdown",
-};
+enum { OPT_OUT, OPT_JOBS, OPT_GPUS, OPT_OBJECTIVE, OPT_LIMITS, OPT_TOP, OPT_VERIFY, OPT_LIMIT, OPT_EXHAUSTIVE, OPT_RETRY, OPT_ANCHOR,
+       OPT_EMIT, OPT_JSON, OPT_MARKDOWN, OPT_METHOD };
 enum { TOP = 10, VERIFIED = 3 };
 #define UNSAID SIZE_MAX
 
@@ -40,26 +34,16 @@ static void take_asked(const struct search_spec *asked, struct plan_options *pla
     plan->exhaustive |= asked->method == SEARCH_EXHAUSTIVE;
 }
 
-static int options_parse(const struct command *command, const struct arguments *arguments, struct plan_options *plan)
+static struct plan_options options_of(const struct arguments *arguments)
 {
     const char *const *values = arguments->values;
-    char why[256];
-    int code = jobs_parse(command, values[OPT_JOBS], &plan->jobs);
 
-    plan->folder = values[OPT_OUT];
-    plan->exhaustive = values[OPT_EXHAUSTIVE];
-    plan->retry_failed = values[OPT_RETRY];
-    plan->verify = UNSAID;
-    if (code == ARGS_DONE && values[OPT_TOP])
-        code = count_parse(command, "--top", values[OPT_TOP], 1000, &plan->top);
-    if (code == ARGS_DONE && values[OPT_VERIFY] && strcmp(values[OPT_VERIFY], "0") == 0)
-        plan->verify = 0;
-    else if (code == ARGS_DONE && values[OPT_VERIFY])
-        code = count_parse(command, "--verify", values[OPT_VERIFY], 1000, &plan->verify);
-    if (code == ARGS_DONE && values[OPT_LIMIT] &&
-        (unit_parse(UNIT_TIME, values[OPT_LIMIT], &plan->time_limit, why, sizeof why) || plan->time_limit <= 0))
-        code = usage_error(command, "--time-limit: expected a time such as '30 s', found '%s'", values[OPT_LIMIT]);
-    return code;
+    return (struct plan_options){
+        .folder = values[OPT_OUT], .exhaustive = values[OPT_EXHAUSTIVE], .retry_failed = values[OPT_RETRY],
+        .jobs = (size_t)arguments->numbers[OPT_JOBS], .top = (size_t)arguments->numbers[OPT_TOP],
+        .verify = values[OPT_VERIFY] ? (size_t)arguments->numbers[OPT_VERIFY] : UNSAID,
+        .time_limit = arguments->numbers[OPT_LIMIT],
+    };
 }
 
 /* How it is told: as JSON; the first one as arguments of a framework, NULL: not. */
@@ -86,7 +70,7 @@ static FILE *table_out(const struct printing *printing)
 
 /* A planner of a paper makes one choice: it has no axes, no rows and no limits. `space`: of the scenario that names the
  * planner; NULL: an option does. */
-static int run_method(const struct command *command, const struct arguments *arguments, struct space *space)
+static int run_method(const struct arguments *arguments, struct space *space)
 {
     const char *const *values = arguments->values;
     const char *method = space ? search_method_names[space->asked.method] : values[OPT_METHOD];
@@ -96,16 +80,14 @@ static int run_method(const struct command *command, const struct arguments *arg
 
     for (int i = 0; i < OPT_JSON; i++)
         if (values[i])
-            return usage_error(command, "%s does not go with %.*s", space ? "the scenario's plan.method" : "--method",
-                               (int)strcspn(option_names[i], "="), option_names[i]);
-    if (values[OPT_JSON] && values[OPT_MARKDOWN])
-        return usage_error(command, "expected one of --json, --markdown");
+            return usage_error(arguments->command, "the scenario's plan.method does not go with %s",
+                               arguments->command->options[i].name);
     if (space)
         scenario_read(&arena, space->sweep.points.base, arguments->sets, arguments->nsets, space->sweep.name, &scenario,
                       &err);
     else
         scenario_load(arguments->positional[0], arguments->sets, arguments->nsets, NULL, &scenario, &err);
-    return plan_methods(command, &scenario, method,
+    return plan_methods(arguments->command, &scenario, method,
                         values[OPT_JSON] ? METHODS_JSON : values[OPT_MARKDOWN] ? METHODS_MARKDOWN : METHODS_TEXT, &err);
 }
 
@@ -194,55 +176,34 @@ static int run(struct space *space, const struct plan_question *question, const 
     return code;
 }
 
-/* The framework of --emit. */
-static int emitted_parse(const struct command *command, const char *name, const struct emitted **emitted)
+static int plan_main(const struct arguments *arguments)
 {
-    *emitted = NULL;
-    for (size_t i = 0; name && emitted_at(i); i++)
-        if (!strcmp(emitted_at(i)->name, name))
-            *emitted = emitted_at(i);
-    return !name || *emitted ? ARGS_DONE : usage_error(command, "--emit: unknown framework '%s'; expected megatron, "
-                                                       "torchtitan, deepspeed or bridge", name);
-}
-
-static int plan_main(const struct command *command, int argc, char **argv)
-{
-    struct arguments arguments;
-    struct plan_options options = {0};
-    struct printing printing;
+    struct plan_options options = options_of(arguments);
+    struct printing printing = {
+        arguments->values[OPT_JSON],
+        arguments->values[OPT_EMIT] ? emitted_at((size_t)arguments->numbers[OPT_EMIT]) : NULL,
+    };
     struct progress_shown shown;
     struct space space = {0};
     struct error err = {0};
-    int code = arguments_parse(command, argc, argv, 1, 1, &arguments), ended = EXIT_OK, rc;
+    int ended = EXIT_OK, code, rc;
 
-    if (code == ARGS_DONE && ranks_there())
-        return usage_error(command, "mpirun started several of this program, and a plan is one; expected -j, the workers of one "
+    if (ranks_there())
+        return usage_error(arguments->command, "mpirun started several of this program, and a plan is one; expected -j, the workers of one "
                            "machine");
-    if (code == ARGS_DONE && arguments.values[OPT_METHOD])
-        return run_method(command, &arguments, NULL);
-    if (code == ARGS_DONE)
-        code = options_parse(command, &arguments, &options);
-    if (code == ARGS_DONE)
-        code = emitted_parse(command, arguments.values[OPT_EMIT], &printing.emitted);
-    if (code != ARGS_DONE)
-        return code;
-    const struct plan_question question = {arguments.positional[0], arguments.sets, arguments.nsets,
-                                           arguments.values[OPT_GPUS], arguments.values[OPT_OBJECTIVE],
-                                           arguments.values[OPT_LIMITS]};
-    printing.json = arguments.values[OPT_JSON];
+    if (arguments->values[OPT_METHOD])
+        return run_method(arguments, NULL);
+    const struct plan_question question = {arguments->positional[0], arguments->sets, arguments->nsets,
+                                           arguments->values[OPT_GPUS], arguments->values[OPT_OBJECTIVE],
+                                           arguments->values[OPT_LIMITS]};
     rc = space_load(&question, &space, &err);
     if (!rc && search_is_planner(space.asked.method)) {
-        ended = run_method(command, &arguments, &space);
+        ended = run_method(arguments, &space);
         space_release(&space);
         return ended;
     }
-    if (arguments.values[OPT_MARKDOWN]) {
-        error_release(&err);
-        space_release(&space);
-        return usage_error(command, "--markdown goes with --method");
-    }
     if (!rc)
-        rc = anchors_load(&space.sweep.arena, arguments.values[OPT_ANCHOR], options.jobs, &options.anchors, &err);
+        rc = anchors_load(&space.sweep.arena, arguments->values[OPT_ANCHOR], options.jobs, &options.anchors, &err);
     if (!rc) {
         take_asked(&space.asked, &options);
         options.exhaustive |= space_asks_largest(&space);
@@ -259,12 +220,46 @@ static int plan_main(const struct command *command, int argc, char **argv)
     return code ? code : ended;
 }
 
+static const struct option options[] = {
+    [OPT_OUT] = {"-o", "DIR",
+        .help = "where replayed rows and plan.json go, for 'dtsim report DIR', results and plot heat; rank-01.yaml and so on, which "
+        "'dtsim run' takes; left out: NAME.plan. Where an earlier plan of the same work left a better one there, that "
+        "stays, and these go to DIR/2"},
+    [OPT_JOBS] = JOBS_OPTION("points at once; left out: one a processor; on one machine"),
+    [OPT_GPUS] = {"--gpus", "LIST|auto",
+        .help = "numbers of GPUs (64,128), whole nodes; auto: 1 to 8 nodes, 10, 12, 14, 16, 20, ... up to the cluster's, or to 128; "
+        "left out: the cluster's"},
+    [OPT_OBJECTIVE] = {"--objective", "METRIC,...",
+        .help = "order by this metric: iteration_time_s, cost (which needs 'price: 2.50 $/h'), mfu, ...; gpus: the fewest that fit; "
+        "of several metrics their Pareto front. Left out: time, and for several numbers of GPUs the fastest of each"},
+    [OPT_LIMITS] = {"--subject-to", "METRIC=VALUE,...",
+        .help = "leave out what takes more (iteration_time_s=12s, cost=0.5, peak_memory_bytes=70GiB) or, for rates, shares of use "
+        "and fits_probability, gives less (mfu=0.4)"},
+    [OPT_TOP] = {"--top", "K", .help = "configurations to show; left out: 10", OPTION_COUNT, 1, 1000},
+    [OPT_VERIFY] = {"--verify", "K", .help = "run the first K rows on simgrid too; left out: 3", OPTION_COUNT, 0, 1000},
+    [OPT_LIMIT] = {"--time-limit", "T", .help = "end after this time ('30 s'), --verify included", OPTION_TIME, 1},
+    [OPT_EXHAUSTIVE] = {"--exhaustive", .help = "replay all, whatever their bounds"},
+    [OPT_RETRY] = {"--retry-failed", .help = "replay rows again that ended with an error or a timeout"},
+    [OPT_ANCHOR] = {"--anchor", "MINE.yaml|SCENARIO.yaml=TIME",
+        .help = "correct times by your own runs, as 'dtsim sweep' does; all that fits is replayed"},
+    [OPT_EMIT] = {"--emit", "FRAMEWORK",
+        .help = "print the launch of the first row, as 'dtsim emit' does, and the table on stderr",
+        OPTION_CHOICE, .words = {"framework", NULL, emitted_name}},
+    [OPT_JSON] = {"--json", .help = "for programs; its keys: dtsim help result", .one_of = 1},
+    [OPT_MARKDOWN] = {"--markdown", .help = "the table for a document", .one_of = 1, .with = "--method"},
+    [OPT_METHOD] = {"--method", "NAME|all",
+        .help = "the choice of a paper's planner by its own objective, with its time here: pipedream, 2bw, piper, mcmc (FlexFlow), "
+        "alpa, dapple, varuna, dtsim (the same with this simulator as the objective); all: each. In a file: plan: {method: "
+        "NAME}",
+        .without = "-o -j --gpus --objective --subject-to --top --verify --time-limit --exhaustive --retry-failed --anchor --emit"},
+    SET_OPTION("PATH=auto|V1,V2,...", "search these values of any path; auto: search this axis, whose values follow from the model and the cluster (below). Where no layout is asked for by several values of an axis below or of a strategy's key: also the axes with * that the scenario does not set. One value holds its path"),
+    {"SCENARIO", .help = "its values are fixed, but for the axes of its key 'plan' (below); - for standard input"},
+};
+
 const struct command cmd_plan = {
     .name = "plan",
-    .usage = "SCENARIO [--set PATH=auto|V1,V2,...]... [--gpus LIST|auto] [--objective METRIC,...]\n"
-             "       [--subject-to METRIC=VALUE,...] [-o DIR] [-j N] [--top K] [--verify K] [--time-limit T] [--exhaustive]\n"
-             "       [--retry-failed] [--anchor MINE|SCENARIO=TIME] [--emit megatron|torchtitan|deepspeed|bridge] [--json]\n"
-             "SCENARIO --method NAME|all [--set PATH=VALUE]... [--json | --markdown]",
+    .arguments = "SCENARIO",
+    .least = 1, .most = 1,
     .brief = "Searches for the fastest configurations that fit, and says how sure that is.",
     .examples = "  dtsim plan llama3-70b.yaml\n"
                 "  dtsim plan llama3-70b.yaml --gpus 64,128,256\n"
@@ -273,51 +268,18 @@ const struct command cmd_plan = {
                 "  dtsim plan llama3-70b.yaml --emit megatron > args.txt\n"
                 "  dtsim run llama3-70b.plan/rank-01.yaml\n"
                 "  dtsim plan bert.yaml --method piper\n",
-    .options = "  SCENARIO            its values are fixed, but for the axes of its key 'plan' (below); - for standard input\n"
-               "  --set PATH=auto     search this axis: the values follow from the model and the cluster (below)\n"
-               "  --set PATH=V1,V2    search these values of any path; may be repeated. Where no layout is asked for by\n"
-               "                      several values of an axis below or of a strategy's key: also the axes with * that the\n"
-               "                      scenario does not set. One value holds its path\n"
-               "  --gpus LIST         numbers of GPUs (64,128), whole nodes; auto: 1 to 8 nodes, 10, 12, 14, 16, 20, ... up to\n"
-               "                      the cluster's, or to 128; left out: the cluster's\n"
-               "  --objective METRIC,...\n"
-               "                      order by this metric: iteration_time_s, cost (which needs 'price: 2.50 $/h'), mfu, ...;\n"
-               "                      gpus: the fewest that fit; of several metrics their Pareto front. Left out:\n"
-               "                      time, and for several numbers of GPUs the fastest of each\n"
-               "  --subject-to METRIC=VALUE,...\n"
-               "                      leave out what takes more (iteration_time_s=12s, cost=0.5, peak_memory_bytes=70GiB) or,\n"
-               "                      for rates, shares of use and fits_probability, gives less (mfu=0.4)\n"
-               "  -o DIR              where replayed rows and plan.json go, for 'dtsim report DIR', results and plot\n"
-               "                      heat; rank-01.yaml and so on, which 'dtsim run' takes; left out: NAME.plan. Where an earlier\n"
-               "                      plan of the same work left a better one there, that stays, and these go to DIR/2\n"
-               "  -j N                points at once; left out: one a processor; on one machine\n"
-               "  --top K             configurations to show; left out: 10\n"
-               "  --verify K          run the first K rows on simgrid too; left out: 3\n"
-               "  --time-limit T      end after this time ('30 s'), --verify included\n"
-               "  --exhaustive        replay all, whatever their bounds\n"
-               "  --retry-failed      replay rows again that ended with an error or a timeout\n"
-               "  --anchor MINE.yaml, --anchor SCENARIO.yaml=TIME\n"
-               "                      correct times by your own runs, as 'dtsim sweep' does; all that fits is replayed\n"
-               "  --emit FRAMEWORK    print the launch of the first row, as 'dtsim emit' does, and the table\n"
-               "                      on stderr\n"
-               "  --json              for programs; its keys: dtsim help result\n"
-               "  --method NAME       the choice of a paper's planner by its own objective, with its time here:\n"
-               "                      pipedream, 2bw, piper, mcmc (FlexFlow), alpa, dapple, varuna, dtsim (the same with\n"
-               "                      this simulator as the objective); all: each. In a file: plan: {method: NAME}\n"
-               "  --markdown          with --method: the table for a document\n"
-               "The scenario may say all of this itself, under 'plan' ('dtsim help plan.top'); options go before it:\n"
-               "  plan: {strategy.tensor: auto, batch.micro: [1, 2], gpus: [64, 128], objective: [iteration_time_s, cost]}\n"
-               "axes that have an auto, whose values and reasons are printed; * unless the file of the software lists others as\n"
-               "its axes ('dtsim show software'): strategy.tensor*, pipeline*, schedule* with chunks*, context, expert,\n"
-               "expert_tensor, zero, sequence_parallel, data_parallel, dispatcher, overlap_dispatch; batch.micro* (up to 16,\n"
-               "asked for by name without this limit; as the only axis: the output names the largest that fits);\n"
-               "memory.recompute*, memory.offload; software.overlap_gathers\n"
-               "The search drops what is invalid, cannot fit in memory, or has an auto value that the framework's release\n"
-               "lacks ('dtsim help software-file'). It replays the others on engine fast, the lowest bound of the time\n"
-               "first, until no bound is below the time of the last row shown. That proves the order of what was searched:\n"
-               "no other is faster here, unless its replay failed. 'held, not searched' names axes left as they are.\n"
-               "Exit code 5: none is feasible. The same command goes on after an interruption.\n",
-    .accepts = option_names,
-    .naccepts = COUNT(option_names),
+    .options = options, .noptions = COUNT(options),
+    .more = "The scenario may say all of this itself, under 'plan' ('dtsim help plan.top'); options go before it:\n"
+            "  plan: {strategy.tensor: auto, batch.micro: [1, 2], gpus: [64, 128], objective: [iteration_time_s, cost]}\n"
+            "axes that have an auto, whose values and reasons are printed; * unless the file of the software lists others "
+            "as its axes ('dtsim show software'): strategy.tensor*, pipeline*, schedule* with chunks*, context, expert, "
+            "expert_tensor, zero, sequence_parallel, data_parallel, dispatcher, overlap_dispatch; batch.micro* (up to 16, "
+            "asked for by name without this limit; as the only axis: the output names the largest that fits); "
+            "memory.recompute*, memory.offload; software.overlap_gathers\n"
+            "The search drops what is invalid, cannot fit in memory, or has an auto value that the framework's release "
+            "lacks ('dtsim help software-file'). It replays the others on engine fast, the lowest bound of the time first, "
+            "until no bound is below the time of the last row shown. That proves the order of what was searched: no other "
+            "is faster here, unless its replay failed. 'held, not searched' names axes left as they are. Exit code 5: none "
+            "is feasible. The same command goes on after an interruption.\n",
     .main = plan_main,
 };

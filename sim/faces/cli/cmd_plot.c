@@ -1,3 +1,4 @@
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,65 +7,18 @@
 #include "cli/key_list.h"
 #include "files/look.h"
 #include "plots/plot.h"
+#include "results/results.h"
 #include "store/store.h"
+#include "tables/tables.h"
 #include "train/training.h"
 
-enum { OPT_FORMAT, OPT_OUT, OPT_RANKS, OPT_FROM, OPT_TO, OPT_REPLICA, OPT_X, OPT_Y, OPT_BY, OPT_WHERE,
-       OPT_TITLE, OPT_LABELS, OPT_SIZE, OPT_STYLE };
-static const char *const options[] = {
-    [OPT_FORMAT] = "--format=", [OPT_OUT] = "-o=", [OPT_RANKS] = "--ranks=", [OPT_FROM] = "--from=", [OPT_TO] = "--to=",
-    [OPT_REPLICA] = "--replica=", [OPT_X] = "--x=", [OPT_Y] = "--y=", [OPT_BY] = "--by=", [OPT_WHERE] = "--where=",
-    [OPT_TITLE] = "--title=", [OPT_LABELS] = "--labels=", [OPT_SIZE] = "--size=", [OPT_STYLE] = "--style=",
-};
+enum { OPT_FORMAT, OPT_OUT, OPT_RANKS, OPT_REPLICA, OPT_FROM, OPT_TO, OPT_X, OPT_Y, OPT_BY, OPT_WHERE, OPT_TITLE, OPT_LABELS, OPT_SIZE,
+       OPT_STYLE };
 /* A slide of 16:9, whose letters are half as large again. */
 /* Letters of 10 points times the zoom; pixels, 96 to an inch, where --size does not say them; 0: as the chart chooses. */
 static const struct { const char *name; double zoom; int width, height; } plot_styles[] = {
     {"paper", 1, 0, 0}, {"column", 0.65, 317, 0}, {"slide", 1.5, 1280, 720},
 };
-/* The charts that some options are for. */
-static const struct { int first, last; const char *kinds, *are; } special[] = {
-    {OPT_RANKS, OPT_REPLICA, " gantt ", "the gantt chart"},
-    {OPT_X, OPT_Y, " heat pareto ", "the heat and pareto charts"},
-    {OPT_BY, OPT_BY, " heat ", "the heat chart"},
-    {OPT_LABELS, OPT_LABELS, " gantt breakdown bubble ", "the gantt, breakdown and bubble charts"},
-    {OPT_WHERE, OPT_WHERE, " heat pareto breakdown bubble scaling ", "charts of sweeps"},
-};
-
-/* A time of the run, not before 0. */
-static int parse_time(const struct command *command, const char *option, const char *text, double *seconds)
-{
-    char why[256];
-
-    if (!text)
-        return ARGS_DONE;
-    if (unit_parse(UNIT_TIME, text, seconds, why, sizeof why))
-        return usage_error(command, "%s: %s", option, why);
-    return *seconds < 0 ? usage_error(command, "%s: expected a time from 0 s on, found '%s'", option, text) : ARGS_DONE;
-}
-
-/* --ranks, --from, --to and --replica. */
-static int parse_view(const struct command *command, const char *const *values, struct plot_view *view)
-{
-    int code = parse_time(command, "--from", values[OPT_FROM], &view->from);
-    char *end;
-
-    *view = (struct plot_view){.ranks = values[OPT_RANKS], .from = view->from, .replica = -1};
-    if (code == ARGS_DONE)
-        code = parse_time(command, "--to", values[OPT_TO], &view->to);
-    if (code != ARGS_DONE)
-        return code;
-    if (values[OPT_TO] && view->to <= view->from)
-        return usage_error(command, "--to: expected a time after --from, found '%s'", values[OPT_TO]);
-    if (!values[OPT_REPLICA])
-        return ARGS_DONE;
-    if (view->ranks)
-        return usage_error(command, "--replica: --ranks says which ranks");
-    view->replica = (int)strtol(values[OPT_REPLICA], &end, 10);
-    if (*end || end == values[OPT_REPLICA] || view->replica < 0)
-        return usage_error(command, "--replica: expected a number from 0 on, found '%s'", values[OPT_REPLICA]);
-    return ARGS_DONE;
-}
-
 /* "1280x720": two whole numbers of pixels. */
 static int parse_size(const struct command *command, const char *text, struct plot_look *look)
 {
@@ -79,21 +33,16 @@ static int parse_size(const struct command *command, const char *text, struct pl
 }
 
 /* --title, --labels, --size and --style. */
-static int parse_look(const struct command *command, const char *const *values, struct arena *arena,
-                      struct plot_look *look)
+static int parse_look(const struct arguments *arguments, struct arena *arena, struct plot_look *look)
 {
-    const char *style = values[OPT_STYLE] ? values[OPT_STYLE] : "paper";
-    size_t i = 0;
+    const char *const *values = arguments->values;
+    size_t i = (size_t)arguments->numbers[OPT_STYLE];
     int code = ARGS_DONE;
 
-    while (i < COUNT(plot_styles) && strcmp(style, plot_styles[i].name))
-        i++;
-    if (i == COUNT(plot_styles))
-        return usage_error(command, "--style: expected paper, column or slide, found '%s'", style);
     *look = (struct plot_look){.title = values[OPT_TITLE], .zoom = plot_styles[i].zoom, .width = plot_styles[i].width,
                                .height = plot_styles[i].height};
     if (values[OPT_SIZE])
-        code = parse_size(command, values[OPT_SIZE], look);
+        code = parse_size(arguments->command, values[OPT_SIZE], look);
     look->width = (int)(look->width / look->zoom);
     look->height = (int)(look->height / look->zoom);
     if (values[OPT_LABELS]) {
@@ -105,14 +54,6 @@ static int parse_look(const struct command *command, const char *const *values, 
         look->labels = labels;
     }
     return code;
-}
-
-/* Whether the word stands in a list of words between blanks. */
-static bool is_word_of(const char *list, const char *word)
-{
-    const char *found = strstr(list, word);
-
-    return found && found > list && found[-1] == ' ' && found[strlen(word)] == ' ';
 }
 
 /* -o: a picture, whose ending is its format, or a folder. */
@@ -131,23 +72,21 @@ static int parse_out(const struct command *command, const char *const *values, s
     return ARGS_DONE;
 }
 
-static int parse_request(const struct command *command, const struct arguments *arguments, struct arena *arena,
-                         struct plot_request *request)
+static int parse_request(const struct arguments *arguments, struct arena *arena, struct plot_request *request)
 {
     const char *const *values = arguments->values;
+    const double *numbers = arguments->numbers;
     int code;
 
     *request = (struct plot_request){
         .kind = arguments->positional[0], .inputs = arguments->positional + 1, .ninputs = arguments->npositional - 1,
+        .view = {.ranks = values[OPT_RANKS], .from = numbers[OPT_FROM], .to = numbers[OPT_TO],
+                 .replica = values[OPT_REPLICA] ? (int)numbers[OPT_REPLICA] : -1},
     };
-    for (size_t i = 0; i < COUNT(special); i++)
-        for (int option = special[i].first; option <= special[i].last; option++)
-            if (values[option] && !is_word_of(special[i].kinds, request->kind))
-                return usage_error(command, "%.*s: of %s only", (int)strcspn(options[option], "="), options[option],
-                                   special[i].are);
-    code = parse_out(command, values, arena, request);
-    code = code == ARGS_DONE ? parse_look(command, values, arena, &request->look) : code;
-    return code == ARGS_DONE ? parse_view(command, values, &request->view) : code;
+    if (values[OPT_TO] && numbers[OPT_TO] <= numbers[OPT_FROM])
+        return usage_error(arguments->command, "--to: expected a time after --from, found '%s'", values[OPT_TO]);
+    code = parse_out(arguments->command, values, arena, request);
+    return code == ARGS_DONE ? parse_look(arguments, arena, &request->look) : code;
 }
 
 /* Refuses folders that hold files of several runs or trainings, or a sweep; says which ones another build wrote. A path
@@ -252,12 +191,13 @@ static int draw_rows(const char *const *values, bool sweep, struct plot_request 
 }
 
 /* Draws the chart, and prints the names of its files. */
-static int draw_and_tell(const struct command *command, const struct arguments *arguments, struct plot_request *request)
+static int plot_main(const struct arguments *arguments)
 {
+    struct plot_request asked, *request = &asked;
     const struct plot_kind *kind;
     struct error err = {0};
     struct arena arena = {0};
-    int code = parse_request(command, arguments, &arena, request), rc = -1;
+    int code = parse_request(arguments, &arena, request), rc = -1;
     const char *file;
     bool rows;
 
@@ -267,7 +207,7 @@ static int draw_and_tell(const struct command *command, const struct arguments *
     if (kind && rows)
         rc = draw_rows(arguments->values, kind->inputs == PLOT_SWEEP, request, &err);
     else if (kind && arguments->values[OPT_WHERE])
-        code = usage_error(command, "--where: '%s' holds no rows of a sweep", request->inputs[0]);
+        code = usage_error(arguments->command, "--where: '%s' holds no rows of a sweep", request->inputs[0]);
     else if (kind)
         rc = draw(kind, request, &err);
     for (size_t i = 0; rc == 0 && (file = plot_file(&arena, request, i, &err)); i++) {
@@ -278,39 +218,56 @@ static int draw_and_tell(const struct command *command, const struct arguments *
     return code == ARGS_DONE ? report(&err) : code;
 }
 
-static int plot_main(const struct command *command, int argc, char **argv)
+static const char *style_name(size_t i)
 {
-    struct arguments arguments;
-    struct plot_request request;
-    int code = arguments_parse(command, argc, argv, 2, ARGS_MAX, &arguments);
-
-    if (code != ARGS_DONE)
-        return code;
-    if (arguments.nsets)
-        return usage_error(command, "--set: a chart is drawn from the files of a run");
-    return draw_and_tell(command, &arguments, &request);
+    return i < COUNT(plot_styles) ? plot_styles[i].name : NULL;
 }
 
 #define CHART(name, inputs, brief) #name,
-static const char **words(struct arena *arena, struct error *err)
-{
-    static const char *names[] = {
+static const char *const charts[] = {
 #include "plots/list.h"
-        NULL,
-    };
-
-    (void)arena;
-    (void)err;
-    return names;
-}
+    NULL,
+};
 #undef CHART
 
 #define CHART(name, inputs, brief) "  " #name ": " brief "\n"
+static const struct option options[] = {
+    [OPT_FORMAT] = {"--format", "FORMAT",
+        .help = "png (when left out), svg or pdf", OPTION_CHOICE, .words = {"format", NAMES("png", "svg", "pdf"), NULL}},
+    [OPT_OUT] = {"-o", "FILE|FOLDER",
+        .help = "the picture, NAME.png, NAME.svg or NAME.pdf, with its script and data; or a folder for them; left out: plots/ in "
+        "the run's folder, for charts of several runs plots/ here"},
+    [OPT_RANKS] = {"--ranks", "LIST",
+        .help = "these rows (0,4-7); left out: one replica where all do the same, else all; of more than 64 the first, middle and "
+        "last, above an image of all. Several runs have 64 rows together, and no image", .one_of = 1, .with = "gantt"},
+    [OPT_REPLICA] = {"--replica", "R",
+        .help = "the ranks of this replica, counted from 0", OPTION_COUNT, 0, INT_MAX, .one_of = 1, .with = "gantt"},
+    [OPT_FROM] = {"--from", "T", .help = "a part of the time ('10 ms')", OPTION_TIME, .with = "gantt"},
+    [OPT_TO] = {"--to", "T", .help = "its end", OPTION_TIME, .with = "gantt"},
+    [OPT_X] = {"--x", "KEY",
+        .help = "the axis, which the sweep sets; left out: the first that varies. pareto: the metric; left out: of the sweep's "
+        "objectives, else memory", .with = "heat pareto"},
+    [OPT_Y] = {"--y", "KEY", .help = "the same of the other one, and else throughput", .with = "heat pareto"},
+    [OPT_BY] = {"--by", "KEY",
+        .help = "the metric; left out: the sweep's first objective, else throughput. The most is the best of rates and shares of "
+        "use, else the least; KEY:min and KEY:max say otherwise, also behind --x and --y of pareto. In a chart of "
+        "peak_memory_bytes a line parts what fits from what does not", .with = "heat"},
+    [OPT_WHERE] = {"--where", "EXPRESSION",
+        .help = "only rows of sweeps for which it is true (dtsim help results)", .with = "heat pareto breakdown bubble scaling"},
+    [OPT_TITLE] = {"--title", "TEXT", .help = "the title, instead of the run's or the chart's own"},
+    [OPT_LABELS] = {"--labels", "A,B,..", .help = "a label for each of several runs, in order", .with = "gantt breakdown bubble"},
+    [OPT_SIZE] = {"--size", "WxH",
+        .help = "the picture's pixels, 96 to an inch (png files have twice as many each way); a chart that cannot be read so low is "
+        "higher"},
+    [OPT_STYLE] = {"--style", "STYLE",
+        .help = "paper; column: 3.3 inches wide, letters of 6.5 points; slide: larger letters, 1280x720",
+        OPTION_CHOICE, .words = {"style", NULL, style_name}, .usual = "paper"},
+};
+
 const struct command cmd_plot = {
     .name = "plot",
-    .usage = "CHART DIR... [--format png|svg|pdf] [-o FILE|FOLDER] [--ranks LIST | --replica R] [--from T] [--to T]\n"
-             "       [--x KEY] [--y KEY] [--by KEY] [--where EXPRESSION] [--title TEXT] [--labels A,B,..]\n"
-             "       [--size WxH] [--style paper|column|slide]",
+    .arguments = "CHART DIR...",
+    .least = 2, .most = ARGS_MAX,
     .brief = "Draws a chart of result files through gnuplot; its script and data stay next to it.",
     .examples = "  dtsim run scenario.yaml -o out && dtsim plot gantt out\n"
                 "  dtsim plot gantt out --ranks 0,4-7 --from '10 ms' --to '20 ms'\n"
@@ -324,39 +281,14 @@ const struct command cmd_plot = {
                 "  dtsim plot heat llama.sweep --x strategy.tensor --y strategy.pipeline --by mfu\n"
                 "  dtsim plot pareto llama.sweep --x peak_memory_bytes --y tokens_per_s\n"
                 "  dtsim train llama3-8b.yaml -o days && dtsim plot training days\n",
-    .options = "  --format FORMAT     png (when left out), svg or pdf\n"
-               "  -o FILE|FOLDER      the picture, NAME.png, NAME.svg or NAME.pdf, with its script and data; or a\n"
-               "                      folder for them; left out: plots/ in the run's folder, for charts of several\n"
-               "                      runs plots/ here\n"
-               "  --ranks LIST        gantt: these rows (0,4-7); left out: one replica where all do the same, else\n"
-               "                      all; of more than 64 the first, middle and last, above an image of all.\n"
-               "                      Several runs have 64 rows together, and no image\n"
-               "  --replica R         gantt: the ranks of this replica, counted from 0\n"
-               "  --from T, --to T    gantt: a part of the time ('10 ms')\n"
-               "  --x KEY, --y KEY    heat: axes, which the sweep sets; left out: the first two that vary. pareto:\n"
-               "                      metrics; left out: the sweep's objectives, else memory and throughput\n"
-               "  --by KEY            heat: the metric; left out: the sweep's first objective, else throughput. The\n"
-               "                      most is the best of rates and shares of use, else the least; KEY:min and\n"
-               "                      KEY:max say otherwise, also behind --x and --y of pareto. In a chart of\n"
-               "                      peak_memory_bytes a line parts what fits from what does not\n"
-               "  --where EXPRESSION  of sweeps: only rows for which it is true (dtsim help results)\n"
-               "  --title TEXT        the title, instead of the run's or the chart's own\n"
-               "  --labels A,B,..     gantt of several runs, breakdown, bars of bubble: a label for each run, in\n"
-               "                      order\n"
-               "  --size WxH          the picture's pixels, 96 to an inch (png files have twice as many each way);\n"
-               "                      a chart that cannot be read so low is higher\n"
-               "  --style STYLE       paper (when left out); column: 3.3 inches wide, letters of 6.5 points; slide: larger\n"
-               "                      letters, 1280x720\n"
-               "breakdown, bubble and scaling take folders of runs, or of sweeps: then every row that ran, and of\n"
-               "scaling the best of each number of GPUs\n"
-               "charts (utilization, memory and links are of one run):\n"
+    .no_set = "--set: a chart is drawn from the files of a run",
+    .first = {NULL, charts, NULL},
+    .options = options, .noptions = COUNT(options),
+    .more = "breakdown, bubble and scaling take folders of runs, or of sweeps: then every row that ran, and of scaling the "
+            "best of each number of GPUs\n"
+            "charts (utilization, memory and links are of one run):\n"
 #include "plots/list.h"
-#include "results/results.h"
-#include "tables/tables.h"
     ,
-    .words = words,
-    .accepts = options,
-    .naccepts = COUNT(options),
     .main = plot_main,
 };
 #undef CHART

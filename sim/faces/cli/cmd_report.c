@@ -11,11 +11,7 @@
 #include "results/results.h"
 #include "tables/tables.h"
 
-enum { OPT_OUT, OPT_RANKS, OPT_LIGHT, OPT_DARK, OPT_NO_WHAT_IF, OPT_BUDGET };
-static const char *const options[] = {
-    [OPT_OUT] = "-o=", [OPT_RANKS] = "--ranks=", [OPT_LIGHT] = "--light", [OPT_DARK] = "--dark",
-    [OPT_NO_WHAT_IF] = "--no-what-if", [OPT_BUDGET] = BUDGET_OPTION,
-};
+enum { OPT_OUT, OPT_RANKS, OPT_NO_WHAT_IF, OPT_LIGHT, OPT_DARK };
 
 /* explain's callback: *context gets it as JSON. Where another build wrote the folder and the run now takes another time,
  * the page would mix two runs: then nothing. */
@@ -105,28 +101,20 @@ static int find_subject(const char *path, enum subject *subject, struct error *e
     return 0;
 }
 
-static int report_main(const struct command *command, int argc, char **argv)
+static int report_main(const struct arguments *arguments)
 {
-    struct arguments arguments;
     struct error err = {0};
     struct page_request request;
-    int code = arguments_parse(command, argc, argv, 1, 1, &arguments);
     enum subject subject;
 
-    if (code != ARGS_DONE)
-        return code;
     request = (struct page_request){
-        .input = arguments.positional[0], .out = arguments.values[OPT_OUT], .ranks = arguments.values[OPT_RANKS],
-        .theme = arguments.values[OPT_LIGHT] ? "light" : arguments.values[OPT_DARK] ? "dark" : NULL,
+        .input = arguments->positional[0], .out = arguments->values[OPT_OUT], .ranks = arguments->values[OPT_RANKS],
+        .theme = arguments->values[OPT_LIGHT] ? "light" : arguments->values[OPT_DARK] ? "dark" : NULL,
     };
-    if (arguments.values[OPT_LIGHT] && arguments.values[OPT_DARK])
-        return usage_error(command, "expected one of --light, --dark");
-    if (arguments.nsets)
-        return usage_error(command, "--set: the report is of a run that has ended; 'dtsim run --set ... -o DIR' makes another");
     if (find_subject(request.input, &subject, &err))
         return report(&err);
-    if (subject != OF_RUN && (arguments.values[OPT_RANKS] || arguments.values[OPT_NO_WHAT_IF]))
-        return usage_error(command, "--ranks and --no-what-if: of a run only, and '%s' is none", request.input);
+    if (subject != OF_RUN && (arguments->values[OPT_RANKS] || arguments->values[OPT_NO_WHAT_IF]))
+        return usage_error(arguments->command, "--ranks and --no-what-if: of a run only, and '%s' is none", request.input);
     if (subject == OF_VALIDATION)
         page_of_validation(&request, stdout, &err);
     else if (subject == OF_ROWS || subject == OF_PLAN)
@@ -134,14 +122,29 @@ static int report_main(const struct command *command, int argc, char **argv)
     else if (subject == OF_TRAINING && training_check(request.input, &err) >= 0)
         page_of_training(&request, stdout, &err);
     else if (subject == OF_RUN && !page_check_size(&request, &err) && result_check(request.input, &err) >= 0)
-        write_page(&arguments, &request, &err);
+        write_page(arguments, &request, &err);
     return report(&err);
 }
 
+static const struct option options[] = {
+    [OPT_OUT] = {"-o", "FILE", .help = "the page. Default: report.html in the folder, or next to the file"},
+    [OPT_RANKS] = {"--ranks", "LIST",
+        .help = "the spans of these ranks alone, such as 0-7,12; the page of a long run is smaller then"},
+    [OPT_NO_WHAT_IF] = {"--no-what-if",
+        .help = "neither critical path nor what would gain how much, for which the scenario is simulated again, about twenty times, "
+        "as by 'dtsim explain DIR'"},
+    [OPT_LIGHT] = {"--light", .help = "how the page looks first. Default: as the reader's system has it", .one_of = 1},
+    [OPT_DARK] = {"--dark", .help = "the same", .one_of = 1},
+    BUDGET_OPTION("of these simulations: " BUDGET_HELP),
+    {"DIR", .help = "the folder of a 'dtsim run -o' or a 'dtsim train -o'"},
+    {"STORE", .help = "the folder of a 'dtsim sweep -o' or 'dtsim plan -o'"},
+    {"VALIDATED", .help = "a file of 'dtsim validate --json': predicted against measured, by table and software"},
+};
+
 const struct command cmd_report = {
     .name = "report",
-    .usage = "DIR|STORE|VALIDATED [-o FILE] [--ranks LIST] [--no-what-if] [--budget LIMIT]...\n"
-             "       [--light | --dark]",
+    .arguments = "DIR|STORE|VALIDATED",
+    .least = 1, .most = 1,
     .brief = "Writes a run, a sweep, a plan or a training as one HTML page that any browser opens.",
     .examples = "  dtsim run scenario.yaml -o out && dtsim report out       # open out/report.html in a browser\n"
                 "  dtsim report out -o for-a-colleague.html --light\n"
@@ -149,22 +152,12 @@ const struct command cmd_report = {
                 "  dtsim plan scenario.yaml -o plan && dtsim report plan # the same, and how the search ended\n"
                 "  dtsim train scenario.yaml -o days && dtsim report days\n"
                 "  dtsim validate scenarios/paper/*.yaml --json >validate.json && dtsim report validate.json\n",
-    .options = "  DIR           the folder of a 'dtsim run -o' or a 'dtsim train -o'\n"
-               "  STORE         the folder of a 'dtsim sweep -o' or 'dtsim plan -o'\n"
-               "  VALIDATED     a file of 'dtsim validate --json': predicted against measured, by table and software\n"
-               "  -o FILE       the page. Default: report.html in the folder, or next to the file\n"
-               "  --ranks LIST  the spans of these ranks alone, such as 0-7,12; the page of a long run is smaller then\n"
-               "  --no-what-if  neither critical path nor what would gain how much, for which the scenario is simulated\n"
-               "                again, about twenty times, as by 'dtsim explain DIR'\n"
-               "  --budget LIMIT\n"
-               "                end these simulations after this wall time ('30 s') or before this process needs more\n"
-               "                memory ('4 GiB'), with exit code 7; may be given twice\n"
-               "  --light, --dark\n"
-               "                how the page looks first. Default: as the reader's system has it\n"
-               "\n"
-               "The page is one file that asks nobody for anything: it can be sent by mail and opened anywhere. It needs a\n"
-               "browser of 2023 or later. It shows the numbers of DIR/result.json, and in its timeline the spans of\n"
-               "DIR/spans.tsv to 1 ns. A rank is a rank of spans.tsv: one pipeline rank of a replica, whose tensor group\n"
-               "acts as one.\n",
-    .accepts = options, .naccepts = COUNT(options), .main = report_main,
+    .no_set = "--set: the report is of a run that has ended; 'dtsim run --set ... -o DIR' makes another",
+    .options = options, .noptions = COUNT(options),
+    .more = "\n"
+            "The page is one file that asks nobody for anything: it can be sent by mail and opened anywhere. It needs a "
+            "browser of 2023 or later. It shows the numbers of DIR/result.json, and in its timeline the spans of "
+            "DIR/spans.tsv to 1 ns. A rank is a rank of spans.tsv: one pipeline rank of a replica, whose tensor group acts "
+            "as one.\n",
+    .main = report_main,
 };

@@ -7,13 +7,7 @@
 #include "results/database.h"
 #include "store/tally.h"
 
-enum { OPT_TOP, OPT_BY, OPT_PER, OPT_PARETO, OPT_SHOW, OPT_WHERE, OPT_CSV, OPT_MARKDOWN, OPT_JSON, OPT_SQLITE,
-       OPT_KEYS };
-static const char *const options[] = {
-    [OPT_TOP] = "--top=", [OPT_BY] = "--by=", [OPT_PER] = "--per=", [OPT_PARETO] = "--pareto=", [OPT_SHOW] = "--show=",
-    [OPT_WHERE] = "--where=", [OPT_CSV] = "--csv", [OPT_MARKDOWN] = "--markdown", [OPT_JSON] = "--json",
-    [OPT_SQLITE] = "--sqlite=", [OPT_KEYS] = "--keys",
-};
+enum { OPT_TOP, OPT_BY, OPT_PER, OPT_PARETO, OPT_WHERE, OPT_SHOW, OPT_KEYS, OPT_CSV, OPT_MARKDOWN, OPT_JSON, OPT_SQLITE };
 enum { TOP = 10 };
 
 /* Which rows are asked for, and in which order. */
@@ -156,72 +150,63 @@ static int print_folders(const char *const *folders, size_t nfolders, const char
 
 int results_summary(const char *folder, size_t most, struct error *err)
 {
-    const char *values[COUNT(options)] = {NULL};
+    const char *values[OPT_SQLITE + 1] = {NULL};
 
     return print_folders(&folder, 1, values, (struct results_look){.format = FORMAT_TEXT, .most = most}, err);
 }
 
-static int results_main(const struct command *command, int argc, char **argv)
+static int results_main(const struct arguments *arguments)
 {
-    struct arguments arguments;
     struct error err = {0};
     enum results_format format = FORMAT_TEXT;
-    size_t top = SIZE_MAX, formats = 0;
-    int code = arguments_parse(command, argc, argv, 1, ARGS_MAX, &arguments);
+    size_t top = SIZE_MAX;
 
-    if (code != ARGS_DONE)
-        return code;
     for (int i = OPT_CSV; i <= OPT_SQLITE; i++)
-        if (arguments.values[i]) {
+        if (arguments->values[i])
             format = i == OPT_MARKDOWN ? FORMAT_MARKDOWN : i == OPT_JSON ? FORMAT_JSON : FORMAT_CSV;
-            formats++;
-        }
-    if (formats > 1)
-        return usage_error(command, "expected one of --csv, --markdown, --json, --sqlite");
-    if (arguments.nsets)
-        return usage_error(command, "--set changes no rows; --where chooses among them");
-    if (arguments.values[OPT_TOP])
-        code = count_parse(command, "--top", arguments.values[OPT_TOP], 1000000000, &top);
+    if (arguments->values[OPT_TOP])
+        top = (size_t)arguments->numbers[OPT_TOP];
     else if (format == FORMAT_TEXT || format == FORMAT_MARKDOWN)
         top = TOP;
-    if (code != ARGS_DONE)
-        return code;
-    print_folders(arguments.positional, (size_t)arguments.npositional, arguments.values,
+    print_folders(arguments->positional, (size_t)arguments->npositional, arguments->values,
                   (struct results_look){.format = format, .most = top}, &err);
     return report_as(&err, format == FORMAT_JSON);
 }
 
+static const struct option options[] = {
+    [OPT_TOP] = {"--top", "K", .help = "print K rows; left out: 10, and all for programs", OPTION_COUNT, 1, 1000000000},
+    [OPT_BY] = {"--by", "KEY", .help = "the best first; left out: as the sweep's file says, or the highest throughput"},
+    [OPT_PER] = {"--per", "KEY", .help = "the best row for each value of KEY"},
+    [OPT_PARETO] = {"--pareto", "KEYS", .help = "the Pareto front: rows that no other row beats in all KEYS"},
+    [OPT_WHERE] = {"--where", "EXPRESSION", .help = "only rows for which it is true, such as 'mfu > 0.4 && strategy.tensor < 8'"},
+    [OPT_SHOW] = {"--show", "KEYS", .help = "these columns"},
+    [OPT_KEYS] = {"--keys", .help = "column heads are the keys that --by and --show take, not words for them"},
+    [OPT_CSV] = {"--csv", .help = "all columns, SI units", .one_of = 1},
+    [OPT_MARKDOWN] = {"--markdown", .help = "the table for a document", .one_of = 1},
+    [OPT_JSON] = {"--json", .help = "whole rows, JSON Lines", .one_of = 1},
+    [OPT_SQLITE] = {"--sqlite", "FILE",
+        .help = "the columns of --csv as table 'rows' of an SQLite file, which is replaced", .one_of = 1},
+    {"DIR...", .help = "folders that 'dtsim sweep' wrote, or files in them; all rows count as one table"},
+};
+
 const struct command cmd_results = {
     .name = "results",
-    .usage = "DIR... [--top K] [--by KEY] [--per KEY] [--pareto KEYS] [--where EXPRESSION] [--show KEYS]\n"
-             "       [--keys] [--csv | --markdown | --json | --sqlite FILE]",
+    .arguments = "DIR...",
+    .least = 1, .most = ARGS_MAX,
     .brief = "Prints the rows of sweeps: the best, the best of each group, those that no other beats, why others failed.",
     .examples = "  dtsim results llama.sweep\n"
                 "  dtsim results llama.sweep --by iteration_time_s --top 5 --where 'strategy.tensor <= 8'\n"
                 "  dtsim results llama.sweep --pareto iteration_time_s,peak_memory_bytes\n"
                 "  dtsim results llama.sweep --per cluster.nodes --show cluster.nodes,strategy.tensor,mfu\n"
                 "  dtsim results shards/* --csv > all.csv\n",
-    .options = "  DIR...              folders that 'dtsim sweep' wrote, or files in them; all rows count as one table\n"
-               "  --top K             print K rows; left out: 10, and all for programs\n"
-               "  --by KEY            the best first; left out: as the sweep's file says, or the highest throughput\n"
-               "  --per KEY           the best row for each value of KEY\n"
-               "  --pareto KEYS       the Pareto front: rows that no other row beats in all KEYS\n"
-               "  --where EXPRESSION  only rows for which it is true, such as 'mfu > 0.4 && strategy.tensor < 8'\n"
-               "  --show KEYS         these columns\n"
-               "  --keys              column heads are the keys that --by and --show take, not words for them\n"
-               "  --csv               all columns, SI units\n"
-               "  --markdown          the table for a document\n"
-               "  --json              whole rows, JSON Lines\n"
-               "  --sqlite FILE       the columns of --csv as table 'rows' of an SQLite file, which is replaced\n"
-               "KEY is a path or name that the sweep sets, a metric of result.json (breakdown_s.bubble is one of its\n"
-               "breakdown), gpus, memory_margin_bytes, extrapolated_share, verified_iteration_time_s, status, engine,\n"
-               "verified_engine, software, in_framework (whether the software's release has this schedule, ZeRO stage and\n"
-               "recomputation; null: not known), rule, reason, id, or rank (rows that cannot be told apart share a rank).\n"
-               "For rates and shares of use the largest value is the best, for all other keys the smallest; KEY:min and\n"
-               "KEY:max say otherwise. Values that all rows share stand above the table, unless --show names them. A\n"
-               "table is as wide as the terminal, or as the variable COLUMNS says; without both it is as wide as its\n"
-               "text.\n",
-    .accepts = options,
-    .naccepts = COUNT(options),
+    .no_set = "--set changes no rows; --where chooses among them",
+    .options = options, .noptions = COUNT(options),
+    .more = "KEY is a path or name that the sweep sets, a metric of result.json (breakdown_s.bubble is one of its "
+            "breakdown), gpus, memory_margin_bytes, extrapolated_share, verified_iteration_time_s, status, engine, "
+            "verified_engine, software, in_framework (whether the software's release has this schedule, ZeRO stage and "
+            "recomputation; null: not known), rule, reason, id, or rank (rows that cannot be told apart share a rank). For "
+            "rates and shares of use the largest value is the best, for all other keys the smallest; KEY:min and KEY:max "
+            "say otherwise. Values that all rows share stand above the table, unless --show names them. A table is as wide "
+            "as the terminal, or as the variable COLUMNS says; without both it is as wide as its text.\n",
     .main = results_main,
 };

@@ -13,11 +13,7 @@
 #include "validate/anchors.h"
 #include "workload/workload.h"
 
-enum { OPT_OUT, OPT_ENGINE, OPT_JSON, OPT_VERIFY, OPT_NO_ADVICE, OPT_BUDGET, OPT_ANCHOR };
-static const char *const run_options[] = {
-    [OPT_OUT] = "-o=", [OPT_ENGINE] = "--engine=", [OPT_JSON] = "--json", [OPT_VERIFY] = "--verify",
-    [OPT_NO_ADVICE] = "--no-advice", [OPT_BUDGET] = BUDGET_OPTION, [OPT_ANCHOR] = "--anchor=",
-};
+enum { OPT_OUT, OPT_ENGINE, OPT_VERIFY, OPT_JSON, OPT_NO_ADVICE, OPT_ANCHOR };
 
 /* What was simulated, for people or programs, and into the folder, if any. Whether it was printed. */
 static bool print_run(const struct run *run, bool json, struct folder *folder, struct error *err)
@@ -91,9 +87,8 @@ static bool run_scenario(const struct scenario *scenario, const struct arguments
     return printed;
 }
 
-static int run_main(const struct command *command, int argc, char **argv)
+static int run_main(const struct arguments *arguments)
 {
-    struct arguments arguments;
     struct error err = {0};
     struct scenario scenario;
     struct workload workload = {0};
@@ -102,64 +97,59 @@ static int run_main(const struct command *command, int argc, char **argv)
     const struct anchors *anchors = NULL;
     struct arena arena = {0};
     struct progress progress;
-    enum engine engine = ENGINE_SIMGRID;
-    int code = arguments_parse(command, argc, argv, 1, 1, &arguments), rc;
     bool printed = false;
-    size_t jobs;
+    int code, rc;
 
-    if (code == ARGS_DONE && arguments.values[OPT_ENGINE])
-        code = engine_parse(command, arguments.values[OPT_ENGINE], &engine);
-    if (code == ARGS_DONE && arguments.values[OPT_OUT] && !strcmp(arguments.values[OPT_OUT], "-"))
-        code = usage_error(command, "-o: expected a folder, found '-'; --json prints the result on standard output");
-    if (code != ARGS_DONE)
-        return code;
-    progress_begin(&progress, "--budget", arguments.budget.seconds, arguments.budget.bytes);
-    rc = scenario_load(arguments.positional[0], arguments.sets, arguments.nsets, &progress, &scenario, &err);
-    if (arguments.values[OPT_ENGINE])
-        scenario.simulation.engine = (int)engine;
-    jobs_parse(command, NULL, &jobs);    /* anchors are simulated in as many processes as there are processors */
+    if (arguments->values[OPT_OUT] && !strcmp(arguments->values[OPT_OUT], "-"))
+        return usage_error(arguments->command, "-o: expected a folder, found '-'; --json prints the result on standard output");
+    progress_begin(&progress, "--budget", arguments->budget.seconds, arguments->budget.bytes);
+    rc = scenario_load(arguments->positional[0], arguments->sets, arguments->nsets, &progress, &scenario, &err);
+    if (arguments->values[OPT_ENGINE])
+        scenario.simulation.engine = (int)arguments->numbers[OPT_ENGINE];
     if (!rc)
-        rc = anchors_load(&arena, arguments.values[OPT_ANCHOR], jobs, &anchors, &err);
+        rc = anchors_load(&arena, arguments->values[OPT_ANCHOR], processors(), &anchors, &err);
     /* A folder that cannot be had is better known before a long simulation than after it. */
-    if (!rc && (!arguments.values[OPT_OUT] || !folder_open(&folder, arguments.values[OPT_OUT], &err)))
-        printed = run_scenario(&scenario, &arguments, anchors, &workload, &run, &folder, &err);
+    if (!rc && (!arguments->values[OPT_OUT] || !folder_open(&folder, arguments->values[OPT_OUT], &err)))
+        printed = run_scenario(&scenario, arguments, anchors, &workload, &run, &folder, &err);
     folder_release(&folder);
     run_release(&run);
     workload_release(&workload);
-    code = report_as(&err, arguments.values[OPT_JSON] && !printed);
+    code = report_as(&err, arguments->values[OPT_JSON] && !printed);
     scenario_release(&scenario);
     arena_release(&arena);
     return code;
 }
 
+static const struct option options[] = {
+    [OPT_OUT] = {"-o", "DIR",
+        .help = "write result.json, spans.tsv, groups.tsv, memory.tsv, utilization.tsv and links.tsv, all of them or none: a run "
+        "that ends early leaves no half of a result"},
+    [OPT_ENGINE] = ENGINE_OPTION(ENGINE_HELP),
+    [OPT_VERIFY] = {"--verify",
+        .help = "replay on simgrid too (or on fast, if the run is on simgrid), and say by how much starts and ends of operations "
+        "differ at most"},
+    [OPT_JSON] = {"--json", .help = "print all metrics and the resolved scenario; errors are JSON too"},
+    [OPT_NO_ADVICE] = {"--no-advice", .help = "where memory is short, do not look for what would make the scenario fit"},
+    [OPT_ANCHOR] = {"--anchor", "MINE.yaml|SCENARIO.yaml=TIME",
+        .help = "correct all times by your own measured runs of this software, GPU and model: a table as 'dtsim help paper' has it; "
+        "or one run: its scenario, and how long an iteration took ('12.5 s')"},
+    SET_OPTION("PATH=VALUE", "change the scenario, e.g. --set strategy.tensor=4"),
+    BUDGET_OPTION(BUDGET_HELP " and a message of how far it came"),
+    {"SCENARIO", .help = "a file, or - for standard input"},
+};
+
 const struct command cmd_run = {
     .name = "run",
-    .usage = "SCENARIO [-o DIR] [--engine simgrid|fast|ideal] [--verify] [--set PATH=VALUE]... [--json]\n"
-             "       [--budget LIMIT]... [--no-advice] [--anchor MINE|SCENARIO=TIME]",
+    .arguments = "SCENARIO",
+    .least = 1, .most = 1,
     .brief = "Simulates one training iteration.",
     .examples = "  dtsim run scenarios/tour/03-gpipe.yaml\n"
                 "  dtsim run scenario.yaml -o out --set strategy.pipeline=8 --set batch.micro=2\n"
                 "  dtsim run tensor-8.yaml --anchor tensor-4.yaml='12.5 s'\n"
                 "  dtsim run scenario.yaml --json | jq .bubble_fraction\n",
-    .options = "  SCENARIO            a file, or - for standard input\n"
-               "  -o DIR              write result.json, spans.tsv, groups.tsv, memory.tsv, utilization.tsv and links.tsv,\n"
-               "                      all of them or none: a run that ends early leaves no half of a result\n"
-               "  --engine ENGINE     simgrid or fast (flows share links), or ideal (nothing contends)\n"
-               "  --verify            replay on simgrid too (or on fast, if the run is on simgrid), and say by how much\n"
-               "                      starts and ends of operations differ at most\n"
-               "  --set PATH=VALUE    change the scenario, e.g. --set strategy.tensor=4; may be repeated\n"
-               "  --json              print all metrics and the resolved scenario; errors are JSON too\n"
-               "  --budget LIMIT      end after this wall time ('30 s') or before this process needs more memory\n"
-               "                      ('4 GiB') with exit code 7 and a message of how far it came; may be given twice\n"
-               "  --anchor MINE.yaml  correct all times by your own measured runs of this software, GPU and model: a table as\n"
-               "                      'dtsim help paper' has it\n"
-               "  --anchor SCENARIO.yaml=TIME\n"
-               "                      the same of one run: its scenario, and how long an iteration took ('12.5 s')\n"
-               "  --no-advice         where memory is short, do not look for what would make the scenario fit\n"
-               "Without -o, --json and --verify, fewer micro-batches of a long pipeline may be simulated. Between its\n"
-               "fill and its drain a pipeline repeats itself, so the numbers stay the same but for rounding. The first\n"
-               "line says how many micro-batches were simulated.\n",
-    .accepts = run_options,
-    .naccepts = COUNT(run_options),
+    .options = options, .noptions = COUNT(options),
+    .more = "Without -o, --json and --verify, fewer micro-batches of a long pipeline may be simulated. Between its fill and "
+            "its drain a pipeline repeats itself, so the numbers stay the same but for rounding. The first line says how "
+            "many micro-batches were simulated.\n",
     .main = run_main,
 };

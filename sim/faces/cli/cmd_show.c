@@ -25,25 +25,10 @@
 
 enum { OPT_FIGURE, OPT_ORDERS, OPT_GRID, OPT_GROUPS, OPT_MEMORY, OPT_PROGRAM, OPT_PLATFORM, OPT_KERNELS, OPT_ALIKE,
        OPT_AFTER, OPT_JSON };
-static const char *const options[] = {
-    [OPT_FIGURE] = "--figure", [OPT_ORDERS] = "--orders", [OPT_GRID] = "--grid", [OPT_GROUPS] = "--groups",
-    [OPT_MEMORY] = "--memory", [OPT_PROGRAM] = "--program", [OPT_PLATFORM] = "--platform", [OPT_KERNELS] = "--kernels",
-    [OPT_ALIKE] = "--alike", [OPT_AFTER] = "--after=",
-    [OPT_JSON] = "--json",
-};
 
-/* The number of the pass of this name; -1: there is none. */
-static int pass_of(const char *name)
-{
-    for (int pass = 0; lower_pass_names[pass]; pass++)
-        if (!strcmp(name, lower_pass_names[pass]))
-            return pass;
-    return -1;
-}
-
-/* Durations of collectives that are not lowered to messages are measured on the scenario's engine. `after`: the name of
- * the last pass that is shown, or NULL: the whole program. */
-static int show_program(const struct workload *workload, const char *after, FILE *out, struct error *err)
+/* Durations of collectives that are not lowered to messages are measured on the scenario's engine. `after`:
+ * the last pass that is shown; -1: the whole program. */
+static int show_program(const struct workload *workload, int after, FILE *out, struct error *err)
 {
     const struct scenario *scenario = workload->scenario;
     struct lowered lowered = {0};
@@ -51,11 +36,11 @@ static int show_program(const struct workload *workload, const char *after, FILE
     int rc;
 
     measure_init(&measure, (enum engine)scenario->simulation.engine, &scenario->cluster);
-    rc = after ? lower_print(workload, (enum lower_pass)pass_of(after), &measure, out, err)
+    rc = after >= 0 ? lower_print(workload, (enum lower_pass)after, &measure, out, err)
                : lower(workload, LOWER_ITERATION, &measure, &lowered, err);
     if (!rc && lowered.alike.folded)
         fprintf(out, "# one replica stands for all %d, which do the same\n", scenario_replicas(scenario));
-    if (!rc && !after)
+    if (!rc && after < 0)
         program_print(&lowered.program, out);
     lowered_release(&lowered);
     measure_release(&measure);
@@ -163,7 +148,7 @@ static void show(const struct workload *workload, const struct arguments *argume
     else if (arguments->values[OPT_MEMORY])
         memory_show(workload, json, err);
     else if (arguments->values[OPT_PROGRAM])
-        show_program(workload, arguments->values[OPT_AFTER], stdout, err);
+        show_program(workload, arguments->values[OPT_AFTER] ? (int)arguments->numbers[OPT_AFTER] : -1, stdout, err);
     else if (arguments->values[OPT_PLATFORM])
         show_platform(&workload->scenario->cluster);
     else if (arguments->values[OPT_KERNELS])
@@ -189,81 +174,71 @@ static int show_memory_grid(const struct arguments *arguments)
     return code;
 }
 
-static int show_main(const struct command *command, int argc, char **argv)
+static int show_main(const struct arguments *arguments)
 {
-    struct arguments arguments;
     struct error err = {0};
     struct scenario scenario;
     struct workload workload = {0};
     bool grid = false;
-    int code = arguments_parse(command, argc, argv, 1, 1, &arguments), views = 0, rc;
+    int code, rc;
 
-    if (code != ARGS_DONE)
-        return code;
-    for (int i = OPT_FIGURE; i < OPT_AFTER; i++)
-        views += arguments.values[i] != NULL;
-    if (views > 1)
-        return usage_error(command, "expected one of --figure, --orders, --grid, --groups, --memory, --program, "
-                           "--platform, --kernels, --alike");
-    if (arguments.values[OPT_AFTER] && (!arguments.values[OPT_PROGRAM] || pass_of(arguments.values[OPT_AFTER]) < 0))
-        return usage_error(command, "--after goes with --program; expected rows, exchanges, works, updates, hosts, "
-                           "order or durations");
-    if (arguments.values[OPT_JSON] && !arguments.values[OPT_MEMORY] && !arguments.values[OPT_ALIKE] &&
-        !arguments.values[OPT_KERNELS])
-        return usage_error(command, "--json goes with --memory, --kernels or --alike");
-    if (arguments.values[OPT_MEMORY] && !sweep_is(arguments.positional[0], NULL, &grid, &err) && grid)
-        return show_memory_grid(&arguments);
+    if (arguments->values[OPT_MEMORY] && !sweep_is(arguments->positional[0], NULL, &grid, &err) && grid)
+        return show_memory_grid(arguments);
     error_release(&err);         /* the scenario says it again */
     err = (struct error){0};
-    rc = scenario_load(arguments.positional[0], arguments.sets, arguments.nsets, NULL, &scenario, &err);
-    if (arguments.values[OPT_ALIKE])
+    rc = scenario_load(arguments->positional[0], arguments->sets, arguments->nsets, NULL, &scenario, &err);
+    if (arguments->values[OPT_ALIKE])
         scenario_prefer(&scenario, ENGINE_FAST);
     if (!rc)
         rc = workload_init_advised(&workload, &scenario, &err);
     if (!rc)
-        show(&workload, &arguments, &err);
-    if (!rc && (arguments.values[OPT_FIGURE] || arguments.values[OPT_ORDERS] || arguments.values[OPT_GRID]) &&
+        show(&workload, arguments, &err);
+    if (!rc && (arguments->values[OPT_FIGURE] || arguments->values[OPT_ORDERS] || arguments->values[OPT_GRID]) &&
         plan_opportunistic(scenario_schedule(&scenario), &scenario.plan))
         fputs("this is the order computed beforehand; 'dtsim run -o DIR' writes what happened to DIR/spans.tsv\n",
               stderr);
-    code = report_as(&err, rc && arguments.values[OPT_JSON]);
+    code = report_as(&err, rc && arguments->values[OPT_JSON]);
     workload_release(&workload);
     scenario_release(&scenario);
     return code;
 }
 
+static const struct option options[] = {
+    [OPT_FIGURE] = {"--figure", .help = "the schedule as its paper draws it, in text; it counts from 1", .one_of = 1},
+    [OPT_ORDERS] = {"--orders", .help = "what each rank computes, in order, as PyTorch writes it (0F0,0B0)", .one_of = 1},
+    [OPT_GRID] = {"--grid", .help = "the same in slots of the smallest stage time, on a free network, as CSV", .one_of = 1},
+    [OPT_GROUPS] = {"--groups", .help = "which GPUs form which process group", .one_of = 1},
+    [OPT_MEMORY] = {"--memory",
+        .help = "what each rank holds at its peak; with 'offload: tensors' also which tensors are kept, recomputed or sent to the "
+        "host; for a sweep file a table of the peaks of all points (scenarios/sweeps/gpt2-activations.yaml)", .one_of = 1},
+    [OPT_PROGRAM] = {"--program",
+        .help = "the operations of an iteration, a line each: id, lane (rank.kind), purpose, micro-batch, stage, seconds or bytes, "
+        "and the ids of the operations that it waits for", .one_of = 1},
+    [OPT_PLATFORM] = {"--platform", .help = "the cluster with its links, every default filled in", .one_of = 1},
+    [OPT_KERNELS] = {"--kernels",
+        .help = "every GEMM, attention and memory-bound kernel of each stage, with its shape, format, count and time, and the "
+        "source of the time: measured kernels, similar kernels, or the roofline", .one_of = 1},
+    [OPT_ALIKE] = {"--alike",
+        .help = "which replicas, GPUs and channels the simulation leaves out because others, simulated once, do the same; where "
+        "nothing is left out, the key that prevents it and what would change that; this needs a whole run, and takes as long",
+        .one_of = 1},
+    [OPT_AFTER] = {"--after", "PASS",
+        .help = "what a pass found before operations were written: rows, exchanges, works (steps row by row, with the labels that "
+        "they wait for and give), updates (all steps), hosts (what they keep and update), order (of the steps), durations "
+        "(of works)", OPTION_CHOICE, .words = {"pass", lower_pass_names, NULL}, .with = "--program"},
+    [OPT_JSON] = {"--json", .help = "for programs", .with = "--memory --kernels --alike"},
+    SET_OPTION("PATH=VALUE", "change the scenario"),
+    {"(nothing)", .help = "what each stage holds and costs"},
+};
+
 const struct command cmd_show = {
     .name = "show",
-    .usage = "SCENARIO [--figure | --orders | --grid | --groups | --memory [--json] | --program [--after PASS] | "
-             "--platform | --kernels [--json] | --alike [--json]] [--set PATH=VALUE]...",
+    .arguments = "SCENARIO",
+    .least = 1, .most = 1,
     .brief = "Shows what would run, without simulating the network.",
     .examples = "  dtsim show scenarios/tour/03-gpipe.yaml --figure\n"
                 "  dtsim show scenario.yaml --groups --set strategy.tensor=4\n"
                 "  dtsim show scenario.yaml --program | less\n",
-    .options = "  (nothing)           what each stage holds and costs\n"
-               "  --figure            the schedule as its paper draws it, in text; it counts from 1\n"
-               "  --orders            what each rank computes, in order, as PyTorch writes it (0F0,0B0)\n"
-               "  --grid              the same in slots of the smallest stage time, on a free network, as CSV\n"
-               "  --groups            which GPUs form which process group\n"
-               "  --memory            what each rank holds at its peak; with 'offload: tensors' also which tensors are\n"
-               "                      kept, recomputed or sent to the host; for a sweep file a table of the peaks of all\n"
-               "                      points (scenarios/sweeps/gpt2-activations.yaml); with --json for programs\n"
-               "  --program           the operations of an iteration, a line each: id, lane (rank.kind), purpose,\n"
-               "                      micro-batch, stage, seconds or bytes, and the ids of the operations that it waits\n"
-               "                      for\n"
-               "  --after PASS        with --program: what a pass found before operations were written: rows, exchanges,\n"
-               "                      works (steps row by row, with the labels that they wait for and give), updates (all\n"
-               "                      steps), hosts (what they keep and update), order (of the steps), durations (of works)\n"
-               "  --platform          the cluster with its links, every default filled in\n"
-               "  --kernels           every GEMM, attention and memory-bound kernel of each stage, with its shape,\n"
-               "                      format, count and time, and the source of the time: measured kernels, similar\n"
-               "                      kernels, or the roofline; with --json for programs\n"
-               "  --alike             which replicas, GPUs and channels the simulation leaves out because others,\n"
-               "                      simulated once, do the same; where nothing is left out, the key that prevents it\n"
-               "                      and what would change that; this needs a whole run, and takes as long; with --json\n"
-               "                      for programs\n"
-               "  --set PATH=VALUE    change the scenario; may be repeated\n",
-    .accepts = options,
-    .naccepts = COUNT(options),
+    .options = options, .noptions = COUNT(options),
     .main = show_main,
 };

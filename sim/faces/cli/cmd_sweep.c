@@ -7,21 +7,14 @@
 #include "base/text.h"
 #include "cli/cmd.h"
 #include "cli/sweep_plan.h"
+#include "engine/replay.h"
 #include "report/outcome.h"
 #include "results/results_table.h"
 #include "sweep/sweep.h"
 #include "validate/anchors.h"
 
-enum {
-    OPT_OUT, OPT_JOBS, OPT_SHARD, OPT_DRY_RUN, OPT_RETRY, OPT_FORCE, OPT_FAIL_FAST, OPT_TIMEOUT, OPT_MAX, OPT_ENGINE,
-    OPT_VERIFY, OPT_BUDGET, OPT_ANCHOR,
-};
-static const char *const option_names[] = {
-    [OPT_OUT] = "-o=", [OPT_JOBS] = "-j=", [OPT_SHARD] = "--shard=", [OPT_DRY_RUN] = "--dry-run",
-    [OPT_RETRY] = "--retry-failed", [OPT_FORCE] = "--force", [OPT_FAIL_FAST] = "--fail-fast",
-    [OPT_TIMEOUT] = "--timeout=", [OPT_MAX] = "--max=", [OPT_ENGINE] = "--engine=",
-    [OPT_VERIFY] = "--verify=", [OPT_BUDGET] = BUDGET_OPTION, [OPT_ANCHOR] = "--anchor=",
-};
+enum { OPT_OUT, OPT_JOBS, OPT_DRY_RUN, OPT_SHARD, OPT_ENGINE, OPT_TIMEOUT, OPT_MAX, OPT_VERIFY, OPT_RETRY, OPT_FORCE, OPT_FAIL_FAST,
+       OPT_ANCHOR };
 
 static double now(void)
 {
@@ -89,44 +82,19 @@ static int shard_parse(const struct command *command, const char *text, struct s
                        sweep->shards);
 }
 
-static int timeout_parse(const struct command *command, const char *text, double *seconds)
+static int options_parse(const struct arguments *arguments, struct sweep_options *sweep)
 {
-    char why[256], *end;
-
-    *seconds = text ? strtod(text, &end) : 0;
-    if (!text || (end != text && !*end && *seconds > 0 && *seconds < 1e9) ||
-        (!unit_parse(UNIT_TIME, text, seconds, why, sizeof why) && *seconds > 0))
-        return ARGS_DONE;
-    return usage_error(command, "--timeout: expected a time such as '90 s' or '5 min', found '%s'", text);
-}
-
-static int options_parse(const struct command *command, const struct arguments *arguments, struct sweep_options *sweep,
-                         size_t *most)
-{
-    enum engine engine;
-    int code;
+    const char *const *values = arguments->values;
 
     *sweep = (struct sweep_options){
-        .folder = arguments->values[OPT_OUT], .engine = arguments->values[OPT_ENGINE],
-        .retry_failed = arguments->values[OPT_RETRY], .force = arguments->values[OPT_FORCE],
-        .fail_fast = arguments->values[OPT_FAIL_FAST], .ranks = !arguments->values[OPT_SHARD],
-        .bytes = arguments->budget.bytes,
+        .folder = values[OPT_OUT], .engine = values[OPT_ENGINE], .retry_failed = values[OPT_RETRY],
+        .force = values[OPT_FORCE], .fail_fast = values[OPT_FAIL_FAST], .ranks = !values[OPT_SHARD],
+        .bytes = arguments->budget.bytes, .jobs = (size_t)arguments->numbers[OPT_JOBS],
+        .timeout = arguments->numbers[OPT_TIMEOUT], .verify = (size_t)arguments->numbers[OPT_VERIFY],
     };
-    *most = POINTS_MOST;
-    code = jobs_parse(command, arguments->values[OPT_JOBS], &sweep->jobs);
-    if (code == ARGS_DONE)
-        code = shard_parse(command, arguments->values[OPT_SHARD], sweep);
-    if (code == ARGS_DONE)
-        code = timeout_parse(command, arguments->values[OPT_TIMEOUT], &sweep->timeout);
-    if (code == ARGS_DONE && arguments->budget.seconds > 0)
-        code = usage_error(command, "--budget: expected memory such as '4 GiB'; --timeout limits the time of a point");
-    if (code == ARGS_DONE && arguments->values[OPT_MAX])
-        code = count_parse(command, "--max", arguments->values[OPT_MAX], 1000000000, most);
-    if (code == ARGS_DONE && arguments->values[OPT_VERIFY])
-        code = count_parse(command, "--verify", arguments->values[OPT_VERIFY], 1000000, &sweep->verify);
-    if (code == ARGS_DONE && sweep->engine)
-        code = engine_parse(command, sweep->engine, &engine);
-    return code;
+    if (arguments->budget.seconds > 0)
+        return usage_error(arguments->command, "--budget: expected memory such as '4 GiB'; --timeout limits the time of a point");
+    return shard_parse(arguments->command, values[OPT_SHARD], sweep);
 }
 
 static int dry_run(const struct sweep *sweep, const struct selection *selection, const struct sweep_options *options,
@@ -192,28 +160,23 @@ static int run(const struct sweep *sweep, const struct selection *selection, str
     return state.failed || state.verify.failed ? EXIT_SOME_FAILED : EXIT_OK;
 }
 
-static int sweep_main(const struct command *command, int argc, char **argv)
+static int sweep_main(const struct arguments *arguments)
 {
-    struct arguments arguments;
     struct sweep_options options;
     struct selection selection = {0};
     struct sweep sweep = {0};
     struct error err = {0};
     struct arena arena = {0};
-    size_t most;
-    int code = arguments_parse(command, argc, argv, 1, 1, &arguments);
-    int ended = EXIT_OK, rc;
+    int code = options_parse(arguments, &options), ended = EXIT_OK, rc;
 
-    if (code == ARGS_DONE)
-        code = options_parse(command, &arguments, &options, &most);
     if (code != ARGS_DONE)
         return code;
-    rc = sweep_load(arguments.positional[0], arguments.sets, arguments.nsets, NULL, &sweep, &err) ||
-         points_select(&sweep.points, most, &selection, &err) ? -1 : 0;
+    rc = sweep_load(arguments->positional[0], arguments->sets, arguments->nsets, NULL, &sweep, &err) ||
+         points_select(&sweep.points, (size_t)arguments->numbers[OPT_MAX], &selection, &err) ? -1 : 0;
     if (!rc)
-        rc = anchors_load(&arena, arguments.values[OPT_ANCHOR], options.jobs, &options.anchors, &err);
+        rc = anchors_load(&arena, arguments->values[OPT_ANCHOR], options.jobs, &options.anchors, &err);
     if (!rc)
-        ended = arguments.values[OPT_DRY_RUN] ? dry_run(&sweep, &selection, &options, &err)
+        ended = arguments->values[OPT_DRY_RUN] ? dry_run(&sweep, &selection, &options, &err)
                                               : run(&sweep, &selection, &options, &err);
     selection_release(&selection);
     code = report(&err);
@@ -222,46 +185,48 @@ static int sweep_main(const struct command *command, int argc, char **argv)
     return code ? code : ended;
 }
 
+static const struct option options[] = {
+    [OPT_OUT] = {"-o", "DIR", .help = "where rows are kept (JSON Lines); left out: NAME.sweep, after the file"},
+    [OPT_JOBS] = JOBS_OPTION("points simulated at once; left out: one a processor; under mpirun (Open MPI), unless --shard is given: one less "
+        "than its processes, of which the first writes"),
+    [OPT_DRY_RUN] = {"--dry-run", .help = "print how many points there are, the first ones and an estimate of time"},
+    [OPT_SHARD] = {"--shard", "I/N",
+        .help = "every N-th point from the I-th on (from 1), for N machines with one DIR; left out: as the variables of a Slurm job "
+        "array say"},
+    [OPT_ENGINE] = ENGINE_OPTION("simgrid, fast or ideal, whatever the scenarios say (if they say nothing: fast)"),
+    [OPT_TIMEOUT] = {"--timeout", "T",
+        .help = "end a point after this time ('90 s', or 90); its row says how far it came; left out: never",
+        OPTION_TIME, 1, .bare = true},
+    [OPT_MAX] = {"--max", "N", .help = "refuse more points than this", OPTION_COUNT, 1, 1000000000, .usual = "100000"},
+    [OPT_VERIFY] = {"--verify", "K",
+        .help = "simulate the best K points by the first objective on simgrid too, with all points that cannot be told apart from "
+        "them, for verified_iteration_time_s", OPTION_COUNT, 1, 1000000},
+    [OPT_RETRY] = {"--retry-failed", .help = "run points again that ended with an error, a crash or the timeout"},
+    [OPT_FORCE] = {"--force", .help = "run all points again"},
+    [OPT_FAIL_FAST] = {"--fail-fast", .help = "stop at the first such failure"},
+    [OPT_ANCHOR] = {"--anchor", "MINE.yaml|SCENARIO.yaml=TIME",
+        .help = "correct the times of all points by your own measured runs of their software, GPU and model, as 'dtsim run' does; "
+        "the row of a point that none is like says why. Rows with other anchors are other rows: give each its own DIR"},
+    SET_OPTION("PATH=V1,V2,...", "a further path with its values, or others for a path of the grid"),
+    {"--budget", "MEMORY", .help = "end a point before its process needs more ('4 GiB'), as --timeout does", OPTION_BUDGET},
+    {"SWEEP",
+        .help = "a file with 'base' and 'sweep' (dtsim help sweep-file), or - for standard input; a scenario is a sweep of one point"},
+};
+
 const struct command cmd_sweep = {
     .name = "sweep",
-    .usage = "SWEEP|SCENARIO [--set PATH=V1,V2,...]... [-o DIR] [-j N] [--dry-run] [--shard I/N] [--engine ENGINE]\n"
-             "       [--timeout T] [--budget MEMORY] [--max N] [--verify K] [--retry-failed] [--force] [--fail-fast]\n"
-             "       [--anchor MINE|SCENARIO=TIME]",
+    .arguments = "SWEEP|SCENARIO",
+    .least = 1, .most = 1,
     .brief = "Simulates many scenarios in worker processes and keeps a row of each.",
     .examples = "  dtsim sweep sweep.yaml --dry-run\n"
                 "  dtsim sweep sweep.yaml -o llama.sweep -j 8\n"
                 "  dtsim sweep scenario.yaml --set strategy.tensor=1,2,4,8 --set 'strategy.pipeline={pow2: [1, 16]}'\n"
                 "  dtsim sweep sweep.yaml -o llama.sweep --shard 3/16\n"
                 "  mpirun -n 64 dtsim sweep sweep.yaml -o llama.sweep\n",
-    .options = "  SWEEP               a file with 'base' and 'sweep' (dtsim help sweep-file), or - for standard\n"
-               "                      input; a scenario is a sweep of one point\n"
-               "  --set PATH=VALUES   a further path with its values, or others for a path of the grid; may be\n"
-               "                      repeated\n"
-               "  -o DIR              where rows are kept (JSON Lines); left out: NAME.sweep, after the file\n"
-               "  -j N                points simulated at once; left out: one a processor; under mpirun (Open MPI),\n"
-               "                      unless --shard is given: one less than its processes, of which the first writes\n"
-               "  --dry-run           print how many points there are, the first ones and an estimate of time\n"
-               "  --shard I/N         every N-th point from the I-th on (from 1), for N machines with one DIR; left\n"
-               "                      out: as the variables of a Slurm job array say\n"
-               "  --engine ENGINE     simgrid, fast or ideal, whatever the scenarios say (if they say nothing: fast)\n"
-               "  --timeout T         end a point after this time ('90 s'); its row says how far it came; left out:\n"
-               "                      never\n"
-               "  --budget MEMORY     end a point before its process needs more ('4 GiB'), as --timeout does\n"
-               "  --max N             refuse more points than this; left out: 100000\n"
-               "  --verify K          simulate the best K points by the first objective on simgrid too, with all points\n"
-               "                      that cannot be told apart from them, for verified_iteration_time_s\n"
-               "  --anchor MINE.yaml  correct the times of all points by your own measured runs of their software, GPU and\n"
-               "                      model, as 'dtsim run' does; the row of a point that none is like says why.\n"
-               "                      Rows with other anchors are other rows: give each its own DIR\n"
-               "  --retry-failed      run points again that ended with an error, a crash or the timeout\n"
-               "  --force             run all points again\n"
-               "  --fail-fast         stop at the first such failure\n"
-               "A point that has a row already is skipped: the same command goes on after an interruption, and after a\n"
-               "change of the sweep it runs the new points. Ctrl-C waits for running points, a second one kills them.\n"
-               "Points that are impossible (memory, degrees that do not divide, values that exclude each other) get a row\n"
-               "'infeasible' with the rule that forbids them. The exit code is 3 if a point ended with an error, a crash\n"
-               "or the timeout.\n",
-    .accepts = option_names,
-    .naccepts = COUNT(option_names),
+    .options = options, .noptions = COUNT(options),
+    .more = "A point that has a row already is skipped: the same command goes on after an interruption, and after a change "
+            "of the sweep it runs the new points. Ctrl-C waits for running points, a second one kills them. Points that are "
+            "impossible (memory, degrees that do not divide, values that exclude each other) get a row 'infeasible' with "
+            "the rule that forbids them. The exit code is 3 if a point ended with an error, a crash or the timeout.\n",
     .main = sweep_main,
 };

@@ -2,25 +2,18 @@
 
 #include "base/text.h"
 #include "cli/cmd.h"
+#include "engine/replay.h"
 #include "files/folder.h"
 #include "files/json.h"
 #include "scenario/scenario.h"
 #include "train/training.h"
 
-enum { OPT_OUT, OPT_TRIALS, OPT_SEED, OPT_JOBS, OPT_ENGINE, OPT_JSON, OPT_MARKDOWN, OPT_BUDGET };
-static const char *const options[] = {
-    [OPT_OUT] = "-o=", [OPT_TRIALS] = "--trials=", [OPT_SEED] = "--seed=", [OPT_JOBS] = "-j=",
-    [OPT_ENGINE] = "--engine=", [OPT_JSON] = "--json",
-    [OPT_MARKDOWN] = "--markdown", [OPT_BUDGET] = BUDGET_OPTION,
-};
-
-enum { MOST_TRIALS = 1000000 };
+enum { OPT_TRIALS, OPT_SEED, OPT_OUT, OPT_JOBS, OPT_ENGINE, OPT_JSON, OPT_MARKDOWN };
 
 /* How to train, and where to. */
 struct request {
     const struct arguments *arguments;
     struct training_options how;
-    enum engine engine;
     struct progress progress;
     bool printed;                   /* anything was printed */
 };
@@ -84,7 +77,7 @@ static int train_file(struct request *request, const char *file, struct error *e
     if (!rc) {
         scenario_prefer(&scenario, ENGINE_FAST);
         if (arguments->values[OPT_ENGINE])
-            scenario.simulation.engine = (int)request->engine;
+            scenario.simulation.engine = (int)arguments->numbers[OPT_ENGINE];
         rc = train(request, &scenario, &folder, err);
     }
     folder_release(&folder);
@@ -92,80 +85,61 @@ static int train_file(struct request *request, const char *file, struct error *e
     return rc;
 }
 
-static int parse(const struct command *command, const struct arguments *arguments, struct training_options *how,
-                 enum engine *engine)
+static int train_main(const struct arguments *arguments)
 {
-    size_t seed = 1;
-    int code = ARGS_DONE;
-
-    *how = (struct training_options){.trials = 1000};
-    if (arguments->values[OPT_TRIALS])
-        code = count_parse(command, "--trials", arguments->values[OPT_TRIALS], MOST_TRIALS, &how->trials);
-    if (code == ARGS_DONE && arguments->values[OPT_SEED])
-        code = count_parse(command, "--seed", arguments->values[OPT_SEED], 2147483647, &seed);
-    if (code == ARGS_DONE)
-        code = jobs_parse(command, arguments->values[OPT_JOBS], &how->jobs);
-    if (code == ARGS_DONE && arguments->values[OPT_ENGINE])
-        code = engine_parse(command, arguments->values[OPT_ENGINE], engine);
-    how->seed = seed;
-    return code;
-}
-
-static int train_main(const struct command *command, int argc, char **argv)
-{
-    struct arguments arguments;
     struct error err = {0};
-    struct request request = {.arguments = &arguments};
-    int code = arguments_parse(command, argc, argv, 1, ARGS_MAX, &arguments);
+    struct request request = {
+        .arguments = arguments,
+        .how = {.trials = (size_t)arguments->numbers[OPT_TRIALS], .seed = (uint64_t)arguments->numbers[OPT_SEED],
+                .jobs = (size_t)arguments->numbers[OPT_JOBS]},
+    };
 
-    if (code == ARGS_DONE)
-        code = parse(command, &arguments, &request.how, &request.engine);
-    if (code == ARGS_DONE && arguments.values[OPT_MARKDOWN] &&
-        (arguments.values[OPT_JSON] || arguments.values[OPT_OUT]))
-        return usage_error(command, "--markdown: expected neither --json nor -o with it");
-    if (code == ARGS_DONE && arguments.npositional > 1 && !arguments.values[OPT_MARKDOWN])
-        return usage_error(command, "unexpected argument '%s'; several scenarios need --markdown",
-                           arguments.positional[1]);
-    if (code != ARGS_DONE)
-        return code;
-    progress_begin(&request.progress, "--budget", arguments.budget.seconds, arguments.budget.bytes);
-    for (int i = 0; i < arguments.npositional && !train_file(&request, arguments.positional[i], &err);)
+    if (arguments->npositional > 1 && !arguments->values[OPT_MARKDOWN])
+        return usage_error(arguments->command, "unexpected argument '%s'; several scenarios need --markdown",
+                           arguments->positional[1]);
+    progress_begin(&request.progress, "--budget", arguments->budget.seconds, arguments->budget.bytes);
+    for (int i = 0; i < arguments->npositional && !train_file(&request, arguments->positional[i], &err);)
         i++;
     progress_end(&request.progress);
-    code = report_as(&err, arguments.values[OPT_JSON] && !request.printed);
-    return code;
+    return report_as(&err, arguments->values[OPT_JSON] && !request.printed);
 }
+
+static const struct option options[] = {
+    [OPT_TRIALS] = {"--trials", "N",
+        .help = "number of simulated trainings, each with other random failures", OPTION_COUNT, 1, 1000000, .usual = "1000"},
+    [OPT_SEED] = {"--seed", "S",
+        .help = "of the random failures; trial k of a seed is the same in 10 trials and in 1000",
+        OPTION_COUNT, 1, 2147483647, .usual = "1"},
+    [OPT_OUT] = {"-o", "DIR",
+        .help = "write result.json, trials.tsv, events.tsv (of trial 0), phases.tsv and progress.tsv, all of them or none; 'dtsim "
+        "plot training DIR' draws them"},
+    [OPT_JOBS] = JOBS_OPTION("processes for the trials; the numbers are the same for any N; left out: one a processor"),
+    [OPT_ENGINE] = ENGINE_OPTION("fast or simgrid (flows share links), or ideal (nothing contends)"),
+    [OPT_JSON] = {"--json",
+        .help = "days, goodput, gpu_hours, cost and energy_j, each with _p10 _p50 _p90 over the trials, shares of the wall time, "
+        "closed forms, the scenario", .one_of = 1},
+    [OPT_MARKDOWN] = {"--markdown",
+        .help = "a line of a table for each of several scenarios, next to the values that were reported of the real training "
+        "(train.reported)", .one_of = 1, .without = "-o"},
+    SET_OPTION("PATH=VALUE", "change the scenario"),
+    BUDGET_OPTION(BUDGET_HELP),
+    {"SCENARIO", .help = "a file, or - for standard input"},
+};
 
 const struct command cmd_train = {
     .name = "train",
-    .usage = "SCENARIO... [--trials N] [--seed S] [-o DIR] [-j N] [--engine ENGINE] [--set PATH=VALUE]...\n"
-             "       [--budget LIMIT]... [--json | --markdown]",
+    .arguments = "SCENARIO...",
+    .least = 1, .most = ARGS_MAX,
     .brief = "How long a training takes, how sure that is, and what it costs: days, goodput, GPU-hours, energy.",
     .examples = "  dtsim train llama3-8b.yaml                       its section 'train': dtsim help training\n"
                 "  dtsim train scenario.yaml --set train.tokens='15 T' --set price='2 $/h'\n"
                 "  dtsim train llama3-405b.yaml --set train.checkpoint.every=auto\n"
                 "  dtsim train scenario.yaml --trials 200 --seed 1 -o out --json | jq .days_p90\n",
-    .options =
-        "  SCENARIO            a file, or - for standard input\n"
-        "  --trials N          number of simulated trainings, each with other random failures (1000)\n"
-        "  --seed S            of the random failures (1); trial k of a seed is the same in 10 trials and in 1000\n"
-        "  -o DIR              write result.json, trials.tsv, events.tsv (of trial 0), phases.tsv and\n"
-        "                      progress.tsv, all of them or none; 'dtsim plot training DIR' draws them\n"
-        "  -j N                processes for the trials (all processors); the numbers are the same for any N\n"
-        "  --engine ENGINE     fast or simgrid (flows share links), or ideal (nothing contends)\n"
-        "  --set PATH=VALUE    change the scenario; may be repeated\n"
-        "  --budget LIMIT      end after this wall time ('30 s') or before this process needs more memory\n"
-        "                      ('4 GiB') with exit code 7; may be given twice\n"
-        "  --json              days, goodput, gpu_hours, cost and energy_j, each with _p10 _p50 _p90 over the\n"
-        "                      trials, shares of the wall time, closed forms, the scenario\n"
-        "  --markdown          a line of a table for each of several scenarios, next to the values that were\n"
-        "                      reported of the real training (train.reported)\n"
-        "\n"
-        "Each batch, sequence and number of GPUs of the training is simulated once, as 'dtsim run --engine fast'\n"
-        "does. A failure loses the work since the last finished checkpoint; detection, replacement,\n"
-        "initialisation and loading follow, and a failure during these starts them anew. P10 to P90 span the\n"
-        "random failures alone; expected_error_share is the error of the predicted time of an iteration.\n",
-    .accepts = options,
-    .naccepts = COUNT(options),
+    .options = options, .noptions = COUNT(options),
+    .more = "\n"
+            "Each batch, sequence and number of GPUs of the training is simulated once, as 'dtsim run --engine fast' does. "
+            "A failure loses the work since the last finished checkpoint; detection, replacement, initialisation and "
+            "loading follow, and a failure during these starts them anew. P10 to P90 span the random failures alone; "
+            "expected_error_share is the error of the predicted time of an iteration.\n",
     .main = train_main,
 };

@@ -9,14 +9,7 @@
 #include "files/json.h"
 #include "validate/validation.h"
 
-enum { OPT_JSON, OPT_ROWS, OPT_JOBS, OPT_SUMMARY, OPT_STRICT, OPT_MARKDOWN, OPT_ERRORS,
-       OPT_FIRST_ERRORS, OPT_MEMORY_ERRORS, OPT_REGRET };
-static const char *const validate_options[] = {
-    [OPT_JSON] = "--json",       [OPT_ROWS] = "--rows=",     [OPT_JOBS] = "-j=",
-    [OPT_SUMMARY] = "--summary", [OPT_STRICT] = "--strict", [OPT_MARKDOWN] = "--markdown",
-    [OPT_ERRORS] = "--errors", [OPT_FIRST_ERRORS] = "--first-errors", [OPT_MEMORY_ERRORS] = "--memory-errors",
-    [OPT_REGRET] = "--regret",
-};
+enum { OPT_ROWS, OPT_JOBS, OPT_SUMMARY, OPT_STRICT, OPT_JSON, OPT_MARKDOWN, OPT_ERRORS, OPT_FIRST_ERRORS, OPT_MEMORY_ERRORS, OPT_REGRET };
 
 struct papers {
     struct paper *papers;
@@ -157,42 +150,23 @@ static int run_papers(struct papers *papers, const struct arguments *arguments,
     return rc;
 }
 
-static int validate_main(const struct command *command, int argc, char **argv)
+static int validate_main(const struct arguments *arguments)
 {
-    struct arguments arguments;
     struct papers papers = {0};
     struct error err = {0};
-    struct validation_options options = {0};
+    struct validation_options options = {
+        .jobs = (size_t)arguments->numbers[OPT_JOBS], .rows = arguments->values[OPT_ROWS], .sets = arguments->sets,
+        .nsets = arguments->nsets, .configured = arguments->values[OPT_REGRET],
+    };
     bool missed = false, ran;
-    int code = arguments_parse(command, argc, argv, 1, COUNT(arguments.positional), &arguments);
+    int code;
 
-    if (code == ARGS_DONE)
-        code = jobs_parse(command, arguments.values[OPT_JOBS], &options.jobs);
-    if (code != ARGS_DONE)
-        return code;
-    options.rows = arguments.values[OPT_ROWS];
-    if (options.rows && arguments.values[OPT_STRICT])
-        return usage_error(command, "--strict is about whole tables; expected no --rows with it");
-    if (arguments.values[OPT_JSON] &&
-        (arguments.values[OPT_MARKDOWN] || arguments.values[OPT_ERRORS] || arguments.values[OPT_MEMORY_ERRORS]))
-        return usage_error(command, "expected one of --json, --markdown, --errors and --memory-errors");
-    if (arguments.values[OPT_REGRET] && (arguments.values[OPT_JSON] || arguments.values[OPT_MARKDOWN] ||
-                                         arguments.values[OPT_ERRORS] || arguments.values[OPT_MEMORY_ERRORS]))
-        return usage_error(command, "--regret prints lines of its own; expected no other form with it");
-    if (arguments.values[OPT_FIRST_ERRORS] && (arguments.values[OPT_JSON] || arguments.values[OPT_MARKDOWN] ||
-                                               arguments.values[OPT_ERRORS] || arguments.values[OPT_MEMORY_ERRORS] ||
-                                               arguments.values[OPT_REGRET] || options.rows || arguments.nsets))
-        return usage_error(command, "--first-errors is about whole tables as they are, and prints lines of its own; expected "
-                           "neither another form nor --rows nor --set with it");
-    options.configured = arguments.values[OPT_REGRET];
-    options.sets = arguments.sets;
-    options.nsets = arguments.nsets;
-    papers.papers = xcalloc((size_t)arguments.npositional, sizeof *papers.papers);
-    papers.validations = xcalloc((size_t)arguments.npositional, sizeof *papers.validations);
-    ran = !run_papers(&papers, &arguments, &options, &err);
-    for (size_t i = 0; ran && arguments.values[OPT_STRICT] && i < papers.count; i++)
+    papers.papers = xcalloc((size_t)arguments->npositional, sizeof *papers.papers);
+    papers.validations = xcalloc((size_t)arguments->npositional, sizeof *papers.validations);
+    ran = !run_papers(&papers, arguments, &options, &err);
+    for (size_t i = 0; ran && arguments->values[OPT_STRICT] && i < papers.count; i++)
         missed |= !held(&papers.validations[i]);
-    code = report_as(&err, arguments.values[OPT_JSON] && !ran);      /* a failed row has its errors in the document */
+    code = report_as(&err, arguments->values[OPT_JSON] && !ran);      /* a failed row has its errors in the document */
     for (size_t i = 0; i < papers.count; i++) {
         validation_release(&papers.validations[i]);
         paper_release(&papers.papers[i]);
@@ -202,42 +176,48 @@ static int validate_main(const struct command *command, int argc, char **argv)
     return code == EXIT_OK && missed ? EXIT_SOME_FAILED : code;
 }
 
+static const struct option options[] = {
+    [OPT_ROWS] = {"--rows", "ID,...", .help = "only these rows; bars are not checked, because they are for all rows"},
+    [OPT_JOBS] = JOBS_OPTION("rows simulated at once; left out: one a processor"),
+    [OPT_SUMMARY] = {"--summary",
+        .help = "a table's errors alone, not its rows; of several tables also the errors by software and by profile, and how many "
+        "rows have an expected error, and are within it. Without it, rows that differ in micro-batches alone also give the "
+        "time of each, and the rest"},
+    [OPT_STRICT] = {"--strict", .help = "exit with 3 where a bar is missed that a file sets itself", .without = "--rows"},
+    [OPT_JSON] = {"--json", .help = "every row with all its metrics, or with the errors why it failed", .one_of = 1},
+    [OPT_MARKDOWN] = {"--markdown",
+        .help = "a table's errors as lines of a document, such as scenarios/paper/README.md", .one_of = 1},
+    [OPT_ERRORS] = {"--errors",
+        .help = "prints scenarios/paper/errors.tsv: each row's error, and the properties by which other work is like it; 'dtsim "
+        "run' derives its expected error from that file. Joins the first errors to it, from before anybody worked on a "
+        "table: they are kept by hand in scenarios/paper/first.tsv", .one_of = 1},
+    [OPT_FIRST_ERRORS] = {"--first-errors",
+        .help = "prints the rows that a new table adds to scenarios/paper/first.tsv", .one_of = 1, .without = "--rows --set"},
+    [OPT_MEMORY_ERRORS] = {"--memory-errors",
+        .help = "the same of measured peaks of memory: scenarios/paper/memory.tsv", .one_of = 1},
+    [OPT_REGRET] = {"--regret",
+        .help = "how much slower the row that is predicted to be fastest is than the row that was, among rows of one model, "
+        "software, format, number of GPUs and number of samples", .one_of = 1},
+    SET_OPTION("PATH=VALUE", "change every row"),
+    {"PAPER", .help = "a file of scenarios/paper, see 'dtsim help paper'"},
+};
+
 const struct command cmd_validate = {
     .name = "validate",
-    .usage = "PAPER... [--rows ID,...] [--set PATH=VALUE]... [-j N] [--summary] [--strict] "
-             "[--json | --markdown | --errors | --first-errors | --memory-errors | --regret]",
+    .arguments = "PAPER...",
+    .least = 1, .most = ARGS_MAX,
     .brief = "Simulates published measurements and prints how far off the predictions are.",
     .examples = "  dtsim validate scenarios/paper/narayanan-sc21-table1.yaml\n"
                 "  dtsim validate scenarios/paper/*.yaml --summary\n"
                 "  dtsim validate scenarios/paper/zero-bubble-throughput.yaml --set software.scatter_gather=false\n",
-    .options = "  PAPER               a file of scenarios/paper, see 'dtsim help paper'\n"
-               "  --rows ID,...       only these rows; bars are not checked, because they are for all rows\n"
-               "  --set PATH=VALUE    change every row; may be repeated\n"
-               "  -j N                rows simulated at once; left out: one a processor\n"
-               "  --summary           a table's errors alone, not its rows; of several tables also the errors by software and by\n"
-               "                      profile, and how many rows have an expected error, and are within it\n"
-               "                      Without it, rows that differ in micro-batches alone also give the time of each, and the rest\n"
-               "  --strict            exit with 3 where a bar is missed that a file sets itself\n"
-               "  --json              every row with all its metrics, or with the errors why it failed\n"
-               "  --markdown          a table's errors as lines of a document, such as scenarios/paper/README.md\n"
-               "  --errors            prints scenarios/paper/errors.tsv: each row's error, and the properties by which\n"
-               "                      other work is like it; 'dtsim run' derives its expected error from that file. Joins\n"
-               "                      the first errors to it, from before anybody worked on a table: they are kept by hand in\n"
-               "                      scenarios/paper/first.tsv\n"
-               "  --first-errors      prints the rows that a new table adds to scenarios/paper/first.tsv\n"
-               "  --memory-errors     the same of measured peaks of memory: scenarios/paper/memory.tsv\n"
-               "  --regret            how much slower the row that is predicted to be fastest is than the row that was,\n"
-               "                      among rows of one model, software, format, number of GPUs and number of samples\n"
-               "Each row is predicted twice: as its file configures it, and plainly, from what a user knows: the model,\n"
-               "the cluster, the batch, the degrees, the formats and the name of the software. How 'dtsim run' derives\n"
-               "its expected error: a published run is alike if it has the scenario's software, profile, format (fp16\n"
-               "counts as bf16), schedule and dispatcher, if both or neither have experts, and if GPUs, sample,\n"
-               "micro-batch and NIC differ by a factor of four at most. Runs that are alike count with today's error.\n"
-               "Others count with their first error, with less weight the more they differ. All tables have the same\n"
-               "weight. The expected error of a ratio of two runs comes from pairs of rows of one table, group, software,\n"
-               "profile and model. An error is the predicted time over the measured one, less 1: positive is too slow.\n"
-               "Rates are converted.\n",
-    .accepts = validate_options,
-    .naccepts = COUNT(validate_options),
+    .options = options, .noptions = COUNT(options),
+    .more = "Each row is predicted twice: as its file configures it, and plainly, from what a user knows: the model, the "
+            "cluster, the batch, the degrees, the formats and the name of the software. How 'dtsim run' derives its "
+            "expected error: a published run is alike if it has the scenario's software, profile, format (fp16 counts as "
+            "bf16), schedule and dispatcher, if both or neither have experts, and if GPUs, sample, micro-batch and NIC "
+            "differ by a factor of four at most. Runs that are alike count with today's error. Others count with their "
+            "first error, with less weight the more they differ. All tables have the same weight. The expected error of a "
+            "ratio of two runs comes from pairs of rows of one table, group, software, profile and model. An error is the "
+            "predicted time over the measured one, less 1: positive is too slow. Rates are converted.\n",
     .main = validate_main,
 };

@@ -14,6 +14,10 @@ bool list_named(const char *name, struct error *err);
  * lists, and the names of data files. Each once, sorted, NULL-terminated, in the arena. NULL: an error. */
 const char **help_topics(struct arena *arena, struct error *err);
 
+/* What may come behind these words of a command line, the program's name left out; the last one may be begun or empty. A
+ * word a line. Errors: a folder of data cannot be read. */
+int completion_print(const char *const *typed, int count, FILE *out, struct error *err);
+
 /* Prints what platforms/names/words.yaml says of a word of the output; false: nothing, or after an error. */
 bool help_word(const char *topic, FILE *out, struct error *err);
 /* All its words, NULL-terminated, in the arena. NULL: an error. */

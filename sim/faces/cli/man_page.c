@@ -1,6 +1,9 @@
 /* man_page: the manual page, from the tables of the help. */
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "cli/help.h"
 
 /* Text as groff takes it: signs that steer it are written as their names. */
@@ -25,26 +28,47 @@ static void put(const char *text, FILE *out)
     }
 }
 
-/* Lines that stay as they are. */
+/* Lines that stay as they are, or, without a blank before them, paragraphs. */
 static void put_lines(const char *text, FILE *out)
 {
-    fputs(".nf\n", out);
-    put(text, out);
-    fputs(*text && text[strlen(text) - 1] == '\n' ? ".fi\n" : "\n.fi\n", out);
+    struct arena arena = {0};
+
+    for (size_t length; *text; text += length + (text[length] == '\n')) {
+        bool stays = *text == ' ';
+
+        length = strcspn(text, "\n");
+        fputs(stays ? ".nf\n" : ".PP\n", out);
+        put(arena_strndup(&arena, text, length), out);
+        fputs(stays ? "\n.fi\n" : "\n", out);
+    }
+    arena_release(&arena);
 }
 
 static void put_command(const struct command *command, FILE *out)
 {
+    struct arena arena = {0};
+    char *usage = NULL;
+    size_t size;
+    FILE *text = text_open(&usage, &size);
+
+    command_usage(command, 0, INT_MAX, text);
+    text_close(text, &usage);
     fprintf(out, ".SS %s\n", command->name);
     put(command->brief, out);
-    fprintf(out, "\n.PP\n\\fBdtsim %s\\fR ", command->name);
-    put(command->usage, out);
+    fputs("\n.PP\n", out);
+    put(usage, out);
     fputs("\n.PP\n", out);
     put_lines(command->examples, out);
-    if (command->options) {
-        fputs(".PP\n", out);
-        put_lines(command->options, out);
+    for (size_t k = 0; k < command->noptions; k++) {
+        fputs(".TP\n", out);
+        put(option_head(&arena, &command->options[k]), out);
+        fputc('\n', out);
+        put(option_help(&arena, &command->options[k]), out);
+        fputc('\n', out);
     }
+    put_lines(command->more ? command->more : "", out);
+    free(usage);
+    arena_release(&arena);
 }
 
 static void put_files(FILE *out)

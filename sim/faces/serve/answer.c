@@ -9,7 +9,6 @@
 #include "files/data.h"
 #include "report/outcome.h"
 #include "report/result.h"
-#include "run/memory_advice.h"
 #include "scenario/scenario.h"
 #include "serve/request.h"
 #include "serve/requested.h"
@@ -61,19 +60,6 @@ static int read_scenario(struct arena *arena, const struct request *request, str
     return scenario_load(base, request->sets, request->nsets, arena->progress, scenario, err);
 }
 
-/* Simulates what was asked for. 0: the run may be shown. */
-static int simulate_request(const struct request *request, struct requested *is)
-{
-    struct simulate_options options;
-
-    if (request->engine != ENGINE_OF_SCENARIO)
-        is->scenario.simulation.engine = request->engine;
-    options = simulate_options_of(&is->scenario);
-    options.links = true;
-    options.no_advice = !request->advice;
-    return simulate_scenario(&is->scenario, options, &is->workload, &is->run, &is->err);
-}
-
 void answer_write(struct cache *cache, const char *text, size_t length, int line, struct budget usual, FILE *out)
 {
     struct requested is = requested_begin(cache);
@@ -85,7 +71,7 @@ void answer_write(struct cache *cache, const char *text, size_t length, int line
         is.arena.progress = &is.progress;
         rc = read_scenario(&is.arena, &request, &is.scenario, &is.err);
     }
-    if (!rc && !simulate_request(&request, &is))
+    if (!rc && !requested_simulate(&is, request.engine, request.advice))
         json_put(is.answer, "metrics", result_metrics_json(&is.run));
     requested_errors(&is);
     put_rest(is.answer, out);

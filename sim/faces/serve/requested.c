@@ -5,6 +5,7 @@
 #include "files/json.h"
 #include "process/pool.h"
 #include "report/outcome.h"
+#include "run/memory_advice.h"
 #include "run/run.h"
 #include "scenario/scenario.h"
 #include "workload/workload.h"
@@ -12,6 +13,18 @@
 struct requested requested_begin(struct cache *cache)
 {
     return (struct requested){.arena.cache = cache, .own.cache = cache, .answer = json_object()};
+}
+
+int requested_simulate(struct requested *requested, int engine, bool advice)
+{
+    struct simulate_options options;
+
+    if (engine >= 0)
+        requested->scenario.simulation.engine = engine;
+    options = simulate_options_of(&requested->scenario);
+    options.links = true;
+    options.no_advice = !advice;
+    return simulate_scenario(&requested->scenario, options, &requested->workload, &requested->run, &requested->err);
 }
 
 void requested_errors(struct requested *requested)

@@ -23,6 +23,9 @@ struct requested {
     json_t *answer;
 };
 struct requested requested_begin(struct cache *cache);
+/* Simulates its scenario as `dtsim run` does, on an engine (enum engine; -1: its own), with advice where memory is short, or
+ * without. 0: the run may be shown. */
+int requested_simulate(struct requested *requested, int engine, bool advice);
 /* Puts the errors, or the exit code, behind what the answer has. */
 void requested_errors(struct requested *requested);
 /* Releases all. The cache keeps what the next request will need again. */

@@ -340,16 +340,19 @@ void exchanges_overlap(const struct layer_costs *costs, struct layer_cost *cost,
     }
 }
 
-static void add_traffic(struct stage_times *times, struct slice_times *slice, enum work_kind kind, struct cost cost)
+static void add_traffic(struct arena *arena, struct stage_times *times, struct slice_times *slice, enum work_kind kind,
+                        struct cost cost)
 {
-    struct work_times work = {.seconds = cost.seconds};
+    struct work_times work = {.seconds = cost.seconds}, *own = ARENA_ARRAY(arena, struct work_times, 1);
 
     work_times_note(&work, &cost);
-    work_times_add(&slice->work[kind], &work);
+    *own = slice->work[kind] ? *slice->work[kind] : *own;
+    work_times_add(own, &work);
     work_times_add(&times->work[kind], &work);
+    slice->work[kind] = own;
 }
 
-void assembly_add(struct stage_times *times, const struct stage *stages, const struct scenario *scenario,
+void assembly_add(struct arena *arena, struct stage_times *times, const struct stage *stages, const struct scenario *scenario,
                   const struct kernel_costs *costs)
 {
     const struct parallelism *spec = &scenario->parallelism;
@@ -363,9 +366,9 @@ void assembly_add(struct stage_times *times, const struct stage *stages, const s
         both = once;
         both.seconds *= 2;
         both.extrapolated *= 2;
-        add_traffic(&times[s + 1], &times[s + 1].slices[stages[s + 1].nslices - 1], FORWARD, once);
-        add_traffic(&times[s], &times[s].slices[0], BACKWARD, both);
-        add_traffic(&times[s], &times[s].slices[0], BACKWARD_INPUT, both);
+        add_traffic(arena, &times[s + 1], &times[s + 1].slices[stages[s + 1].nslices - 1], FORWARD, once);
+        add_traffic(arena, &times[s], &times[s].slices[0], BACKWARD, both);
+        add_traffic(arena, &times[s], &times[s].slices[0], BACKWARD_INPUT, both);
     }
 }
 

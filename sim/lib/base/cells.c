@@ -1,16 +1,27 @@
 #include "base/cells.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"
 
 enum { CELL_MOST = 1000 };           /* bytes of a cell, with the tabulator before it */
 
+static void write_out(struct cells *cells)
+{
+    fwrite(cells->text, 1, cells->length, cells->out);
+    cells->length = 0;
+}
+
 /* The place of a further cell, after the tabulator where a cell stands before it. */
 static char *next_cell(struct cells *cells)
 {
+    if (!cells->text) {
+        cells->text = xmalloc(CELLS_SIZE);
+        cells->known = xcalloc(CELLS_KNOWN, sizeof *cells->known);
+    }
     if (cells->length > CELLS_SIZE - CELL_MOST)
-        cells_flush(cells);
+        write_out(cells);
     if (cells->inside)
         cells->text[cells->length++] = '\t';
     cells->inside = true;
@@ -30,7 +41,7 @@ void cells_more(struct cells *cells, const char *text, size_t length)
 {
     BUG_IF(!cells->inside || length >= CELL_MOST);
     if (cells->length > CELLS_SIZE - CELL_MOST)
-        cells_flush(cells);
+        write_out(cells);
     memcpy(cells->text + cells->length, text, length);
     cells->length += length;
 }
@@ -59,22 +70,27 @@ static const struct known_number *known_number(struct cells *cells, double value
 
 void cells_number(struct cells *cells, double value)
 {
+    char *at = next_cell(cells);
     const struct known_number *known = known_number(cells, value);
 
-    memcpy(next_cell(cells), known->text, known->length);
+    memcpy(at, known->text, known->length);
     cells->length += known->length;
 }
 
 void cells_end_line(struct cells *cells)
 {
     if (cells->length == CELLS_SIZE)
-        cells_flush(cells);
+        write_out(cells);
     cells->text[cells->length++] = '\n';
     cells->inside = false;
 }
 
 void cells_flush(struct cells *cells)
 {
-    fwrite(cells->text, 1, cells->length, cells->out);
-    cells->length = 0;
+    if (cells->text)
+        write_out(cells);
+    free(cells->text);
+    free(cells->known);
+    cells->text = NULL;
+    cells->known = NULL;
 }

@@ -14,8 +14,8 @@ struct cells {
     FILE *out;
     size_t length;                   /* bytes of `text` that have not been written to `out` */
     bool inside;                     /* the line has a cell */
-    char text[CELLS_SIZE];
-    struct known_number { double value; size_t length; char text[DECIMAL_SIZE]; } known[CELLS_KNOWN];    /* by hash */
+    char *text;                      /* CELLS_SIZE of them; not on the stack, whose growth has no message where memory is short */
+    struct known_number { double value; size_t length; char text[DECIMAL_SIZE]; } *known;     /* CELLS_KNOWN, by hash */
 };
 
 /* A further cell of the line. The text has less than 1,000 bytes. */
@@ -26,7 +26,7 @@ void cells_more(struct cells *cells, const char *text, size_t length);
 /* As decimal_text writes it. A number that was written not long ago costs little. */
 void cells_number(struct cells *cells, double value);
 void cells_end_line(struct cells *cells);
-/* Writes what has not been written yet. Errors stay in `out`. */
+/* Writes what has not been written yet, and releases the cells' memory. Errors stay in `out`. */
 void cells_flush(struct cells *cells);
 
 #endif

@@ -166,7 +166,9 @@ static bool asked(const char *variable)
 
 static bool colored(FILE *out)
 {
-    return !asked("NO_COLOR") && (asked("CLICOLOR_FORCE") || isatty(fileno(out)));
+    int fd = fileno(out);            /* -1: text in memory */
+
+    return fd >= 0 && !asked("NO_COLOR") && (asked("CLICOLOR_FORCE") || isatty(fd));
 }
 
 static void message_print(const struct error_message *message, bool color, FILE *out)

@@ -10,13 +10,14 @@
 #include "files/look.h"
 
 enum { ROOTS_MAX = 2 };
+static const char root_key[] = "root";
 
-/* The folder of the installation to which this program belongs, wherever it has been put: share/dtsim for bin/dtsim. If
+/* The folder of the installation to which this program belongs, wherever it has been put: share/dtsim for bin/dtsim and for lib/libdtsim.so. If
  * there is none, the sources. NULL: an error. */
 static const char *own_root(struct arena *arena, struct error *err)
 {
-    static const char key[] = "root";
-    const char *known = arena->cache ? cache_find(arena->cache, CACHE_ROOT, key, sizeof key) : NULL, *program;
+    static const char *const folders[] = {DTSIM_DATA_FOLDER, DTSIM_LIBRARY_DATA_FOLDER};
+    const char *known = arena->cache ? cache_find(arena->cache, CACHE_ROOT, root_key, sizeof root_key) : NULL, *program;
     enum look found;
 
     if (known)
@@ -24,14 +25,22 @@ static const char *own_root(struct arena *arena, struct error *err)
     program = look_program(arena, err);
     if (!program)
         return NULL;
-    known = arena_printf(arena, "%s" DTSIM_DATA_FOLDER, program);
-    if (look_at(known, &found, err))
-        return NULL;
-    if (found == LOOK_NOTHING)
+    for (size_t i = 0; i < COUNT(folders); i++) {
+        known = arena_printf(arena, "%s%s", program, folders[i]);
+        if (look_at(known, &found, err))
+            return NULL;
+        if (found != LOOK_NOTHING)
+            break;
         known = DTSIM_SOURCE_DIR;
+    }
     if (arena->cache)
-        cache_copy(arena->cache, CACHE_ROOT, key, sizeof key, known, strlen(known) + 1);
+        data_belongs(arena->cache, known);
     return known;
+}
+
+void data_belongs(struct cache *cache, const char *folder)
+{
+    cache_copy(cache, CACHE_ROOT, root_key, sizeof root_key, folder, strlen(folder) + 1);
 }
 
 /* The folders that are searched, in order. The user's own ($DTSIM_DATA) comes first: its files replace files of the

@@ -10,6 +10,8 @@
 int data_file(struct arena *arena, const char *folder, const char *name, const char **path, struct error *err);
 /* The same of a file whose name has another end: "scenarios/paper/errors.tsv" for ("scenarios/paper", "errors.tsv"). */
 int data_path(struct arena *arena, const char *folder, const char *file, const char **path, struct error *err);
+/* The files that belong to the program are those of this folder, for all who have the cache, until it is emptied. */
+void data_belongs(struct cache *cache, const char *folder);
 /* The names (without ".yaml") in a folder, sorted, NULL-terminated. NULL: an error. */
 const char **data_names(struct arena *arena, const char *folder, struct error *err);
 /* Whether text is a path rather than a name: it has a '/' or ends in ".yaml". */

@@ -1,9 +1,11 @@
 #include "files/look.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <link.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,11 +134,22 @@ int look_open_any(const char *path, struct error *err)
     return open_checked(path, true, err);
 }
 
+/* The path of the library that this code is loaded from; NULL: it is part of the program, whose headers the system names. */
+static const char *own_library(void)
+{
+    extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));      /* the linker's */
+    uintptr_t headers = (uintptr_t)&__ehdr_start + __ehdr_start.e_phoff;
+    Dl_info found;
+
+    return getauxval(AT_PHDR) == headers || !dladdr(&__ehdr_start, &found) ? NULL : found.dli_fname;
+}
+
 const char *look_program(struct arena *arena, struct error *err)
 {
     static const char link[] = "/proc/self/exe";
     char path[PATH_MAX];
-    ssize_t length = readlink(link, path, sizeof path);
+    const char *library = own_library();
+    ssize_t length = library && realpath(library, path) ? (ssize_t)strlen(path) : readlink(link, path, sizeof path);
 
     /* Without /proc the system still says by which name it started the program. */
     if (length < 0 && errno == ENOENT && realpath((const char *)getauxval(AT_EXECFN), path))

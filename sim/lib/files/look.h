@@ -31,7 +31,7 @@ ssize_t look_line(FILE *file, char **line, size_t *capacity);
 /* The program of that name in one of PATH's folders that are named from the root; the caller frees it. NULL: there is none. A
  * relative folder counts for nothing: it would be one inside a folder that may be somebody else's. */
 char *look_on_path(const char *name);
-/* The folder of this program, with a '/' at its end. NULL: an error. */
+/* The folder of this program, or of the library that it is in, with a '/' at its end. NULL: an error. */
 const char *look_program(struct arena *arena, struct error *err);
 
 #endif

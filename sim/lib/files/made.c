@@ -21,7 +21,7 @@ static const char MAGIC[] = "dtsim.1";
 enum { WORD = sizeof(uint64_t), MOST_ENTRIES = 10000 };
 
 /* Beside the program, or where its modules are installed. */
-static const char *const folders[] = {"", DTSIM_MODULE_FOLDER "/"};
+static const char *const folders[] = {"", DTSIM_MODULE_FOLDER "/", "dtsim/"};
 
 void made_key_begin(struct digest *digest, const char *kind)
 {

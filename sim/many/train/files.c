@@ -305,12 +305,10 @@ struct writing {
 static void write_table(const void *context, FILE *out)
 {
     const struct writing *writing = context;
-    struct cells *cells = xcalloc(1, sizeof *cells);
+    struct cells cells = {.out = out};
 
-    cells->out = out;
-    tables[writing->table].write(writing->training, cells);
-    cells_flush(cells);
-    free(cells);
+    tables[writing->table].write(writing->training, &cells);
+    cells_flush(&cells);
 }
 
 /* The id is a digest of all that the training is. */

@@ -14,5 +14,6 @@ emitter emit_megatron, emit_torchtitan, emit_deepspeed, emit_bridge;
 /* The frameworks by number; NULL past the last. */
 struct emitted { const char *name; emitter *emit; };
 const struct emitted *emitted_at(size_t index);
+const char *emitted_name(size_t index);
 
 #endif

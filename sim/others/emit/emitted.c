@@ -9,3 +9,8 @@ const struct emitted *emitted_at(size_t index)
 {
     return index < COUNT(frameworks) ? &frameworks[index] : NULL;
 }
+
+const char *emitted_name(size_t index)
+{
+    return index < COUNT(frameworks) ? frameworks[index].name : NULL;
+}
