@@ -392,6 +392,7 @@ double model_flop(const struct model *model, const struct lora *lora, double *fo
     if (model->transformer) {        /* fused attention computes no scores beyond a window: what the mathematics needs */
         shape = *model->transformer;
         shape.ways.flash_attention = true;
+        shape.ways.expert_adapters = EXPERT_ADAPTERS_EACH;
         fused.transformer = &shape;
     }
     if (model_is_timed(model)) {
