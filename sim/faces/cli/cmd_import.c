@@ -13,13 +13,8 @@
 #include "megatron/megatron.h"
 #include "schedule/order.h"
 
-/* The command line's options for a file. */
-struct import_hints {
-    struct nccl_hints nccl;
-    struct import_options launch;
-};
 /* What a file becomes, as a tree; NULL where the file is wrong, or where it was printed already. */
-typedef struct node *importer(struct arena *arena, const char *path, const struct import_hints *hints,
+typedef struct node *importer(struct arena *arena, const char *path, const struct nccl_hints *hints,
                               struct error *err);
 
 static struct node *put_mapping(struct arena *arena, struct node *mapping, const char *key)
@@ -36,7 +31,7 @@ static void put_number(struct arena *arena, struct node *mapping, const char *ke
 }
 
 /* Which stages take how long, nobody knows from an order alone: a backward twice as long as a forward is usual. */
-static struct node *import_order(struct arena *arena, const char *path, const struct import_hints *hints,
+static struct node *import_order(struct arena *arena, const char *path, const struct nccl_hints *hints,
                                  struct error *err)
 {
     struct node *root = node_mapping(arena), *strategy, *stages;
@@ -58,64 +53,21 @@ static struct node *import_order(struct arena *arena, const char *path, const st
     return root;
 }
 
-static struct node *import_pipedream(struct arena *arena, const char *path, const struct import_hints *hints,
+static struct node *import_pipedream(struct arena *arena, const char *path, const struct nccl_hints *hints,
                                      struct error *err)
 {
     (void)hints;
     return pipedream_profile_load(arena, path, err);
 }
 
-static struct node *import_nccl(struct arena *arena, const char *path, const struct import_hints *hints,
+static struct node *import_nccl(struct arena *arena, const char *path, const struct nccl_hints *hints,
                                 struct error *err)
 {
-    return import_nccl_load(arena, path, &hints->nccl, stderr, err);
-}
-
-/* A comment stands above the scenario: it is printed here. */
-static struct node *import_megatron(struct arena *arena, const char *path, const struct import_hints *hints,
-                                    struct error *err)
-{
-    megatron_import(arena, path, &hints->launch, stdout, stderr, err);
-    return NULL;
-}
-
-static struct node *import_deepspeed(struct arena *arena, const char *path, const struct import_hints *hints,
-                                     struct error *err)
-{
-    deepspeed_import(arena, path, &hints->launch, stdout, stderr, err);
-    return NULL;
-}
-
-static struct node *import_torchtitan(struct arena *arena, const char *path, const struct import_hints *hints,
-                                      struct error *err)
-{
-    torchtitan_import(arena, path, &hints->launch, stdout, stderr, err);
-    return NULL;
-}
-
-static struct node *import_transformers(struct arena *arena, const char *path, const struct import_hints *hints,
-                                        struct error *err)
-{
-    transformers_import(arena, path, &hints->launch, stdout, stderr, err);
-    return NULL;
-}
-
-static struct node *import_bridge(struct arena *arena, const char *path, const struct import_hints *hints,
-                                  struct error *err)
-{
-    bridge_import(arena, path, &hints->launch, stdout, stderr, err);
-    return NULL;
-}
-
-static struct node *import_nemo(struct arena *arena, const char *path, const struct import_hints *hints,
-                                struct error *err)
-{
-    nemo_import(arena, path, &hints->launch, stdout, stderr, err);
-    return NULL;
+    return import_nccl_load(arena, path, hints, stderr, err);
 }
 
 /* Samples are no tree: they are printed as they are read. */
-static struct node *import_trace(struct arena *arena, const char *path, const struct import_hints *hints,
+static struct node *import_trace(struct arena *arena, const char *path, const struct nccl_hints *hints,
                                  struct error *err)
 {
     bool standard = !strcmp(path, "-");
@@ -130,18 +82,21 @@ static struct node *import_trace(struct arena *arena, const char *path, const st
     return NULL;
 }
 
+/* How a training was launched is printed as a scenario with a comment above it; of other files a tree comes. */
+typedef int launched(struct arena *arena, const char *path, const struct import_options *options, FILE *out, FILE *notes,
+                     struct error *err);
 /* `most`: arguments, this word and the file included. */
-static const struct import { const char *name; importer *import; int most; } imports[] = {
-    {"pytorch-schedule", import_order, 2},
-    {"nccl-tests", import_nccl, 2},
-    {"pipedream-profile", import_pipedream, 2},
-    {"kineto", import_trace, 2},
-    {"megatron", import_megatron, ARGS_MAX},
-    {"deepspeed", import_deepspeed, 2},
-    {"torchtitan", import_torchtitan, 2},
-    {"transformers", import_transformers, 3},
-    {"bridge", import_bridge, 2},
-    {"nemo", import_nemo, 2},
+static const struct import { const char *name; int most; importer *import; launched *launch; } imports[] = {
+    {"pytorch-schedule", 2, import_order, NULL},
+    {"nccl-tests", 2, import_nccl, NULL},
+    {"pipedream-profile", 2, import_pipedream, NULL},
+    {"kineto", 2, import_trace, NULL},
+    {"megatron", ARGS_MAX, NULL, megatron_import},
+    {"deepspeed", 2, NULL, deepspeed_import},
+    {"torchtitan", 2, NULL, torchtitan_import},
+    {"transformers", 3, NULL, transformers_import},
+    {"bridge", 2, NULL, bridge_import},
+    {"nemo", 2, NULL, nemo_import},
 };
 
 enum { OPT_OP, OPT_RANKS, OPT_PER_NODE, OPT_CLUSTER, OPT_STRICT, OPT_HF_CONFIG, OPT_ENV, OPT_READ, OPT_LAUNCH, OPT_TRUST };
@@ -190,19 +145,22 @@ static int import_main(const struct arguments *arguments)
     struct arena arena = {0};
     struct error err = {0};
     const struct import *import = &imports[arguments->first];
-    struct import_hints hints = {.nccl = {arguments->values[OPT_OP], (int)arguments->numbers[OPT_RANKS],
-                                          (int)arguments->numbers[OPT_PER_NODE]}};
+    const struct nccl_hints hints = {arguments->values[OPT_OP], (int)arguments->numbers[OPT_RANKS],
+                                     (int)arguments->numbers[OPT_PER_NODE]};
+    struct import_options options_given;
     struct node *root;
     int code;
 
     if (arguments->npositional > import->most)
         return usage_error(arguments->command, "unexpected argument '%s'", arguments->positional[import->most]);
-    code = launch_options(arguments, &arena, &hints.launch);
+    code = launch_options(arguments, &arena, &options_given);
     if (code != ARGS_DONE) {
         arena_release(&arena);
         return code;
     }
-    root = import->import(&arena, arguments->positional[1], &hints, &err);
+    if (import->launch)
+        import->launch(&arena, arguments->positional[1], &options_given, stdout, stderr, &err);
+    root = import->import ? import->import(&arena, arguments->positional[1], &hints, &err) : NULL;
     if (root)
         node_print(root, stdout);
     arena_release(&arena);
