@@ -1,9 +1,7 @@
 #include <math.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/base.h"
-#include "base/units.h"
 #include "cli/cmd.h"
 #include "cli/plan_methods.h"
 #include "cli/plan_print.h"

@@ -2,7 +2,6 @@
 #include "train/training.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/cells.h"
 #include "base/units.h"
