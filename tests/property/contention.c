@@ -7,6 +7,11 @@
 enum { LAYERS = 4, CHANNELS = 24, SMS = 108 };       /* nccl-ampere in one node, a100-80gb */
 static const double share = (double)CHANNELS / SMS;
 
+static struct contention_share alike(double kept)
+{
+    return (struct contention_share){kept, kept};
+}
+
 /* Kernels that outlast the collective lose its share of the multiprocessors; of one that outlasts them the rest is
  * exposed. Cutting the kernels into pieces changes nothing. */
 static void closed_forms(void **state)
@@ -18,12 +23,12 @@ static void closed_forms(void **state)
                 struct contention whole = {0}, pieces = {0};
                 double exposed = contention_exposed(collective, kernels, kept), longer, cut = 0;
 
-                contention_add(&whole, collective, kept);
-                contention_add(&pieces, collective / 4, kept);
-                contention_add(&pieces, 3 * collective / 4, kept);
-                longer = contention_stretch(&whole, kernels);
+                contention_add(&whole, collective, (struct contention_share){kept / 2, 3 * kept / 2});
+                contention_add(&pieces, collective / 4, alike(kept));
+                contention_add(&pieces, 3 * collective / 4, alike(kept));
+                longer = contention_stretch(&whole, kernels, 0.5);   /* half of them are products, which lose thrice as much */
                 for (int i = 0; i < 5; i++)
-                    cut += contention_stretch(&pieces, kernels / 5);
+                    cut += contention_stretch(&pieces, kernels / 5, i / 4.0);
                 assert_true(fabs(longer + whole.collective - exposed) < 1e-12);
                 assert_true(fabs(cut - longer) < 1e-12 && fabs(pieces.collective - whole.collective) < 1e-12);
                 assert_true(longer <= kept * collective + 1e-12 && whole.collective <= collective);
@@ -38,12 +43,12 @@ static void shares_add(void **state)
     struct contention overlapped = {0};
 
     (void)state;
-    contention_add(&overlapped, 3, 0.25);
-    contention_add(&overlapped, 1, 0.5);
+    contention_add(&overlapped, 3, alike(0.25));
+    contention_add(&overlapped, 1, alike(0.5));
     contention_pass(&overlapped, 2);
-    assert_true(fabs(overlapped.collective - 2) < 1e-12 && fabs(overlapped.kept - 0.625) < 1e-12);
-    assert_true(fabs(contention_stretch(&overlapped, 10) - 0.625) < 1e-12);
-    assert_true(contention_stretch(&overlapped, 10) == 0);
+    assert_true(fabs(overlapped.collective - 2) < 1e-12 && fabs(overlapped.kept.all - 0.625) < 1e-12);
+    assert_true(fabs(contention_stretch(&overlapped, 10, 1) - 0.625) < 1e-12);
+    assert_true(contention_stretch(&overlapped, 10, 1) == 0);
 }
 
 /* `launch`: us of the host a kernel. */

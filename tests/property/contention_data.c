@@ -1,4 +1,6 @@
 /* contention_data: how much collectives over replicas slow down the kernels that they overlap with. */
+#include "hardware/cluster.h"
+#include "hardware/gpu.h"
 #include "kernels/contention.h"
 #include "simulated.h"
 #include "work_seconds.h"
@@ -79,6 +81,39 @@ static void messages_agree(void **state)
     simulated_release(&messages);
 }
 
+/* On Hopper, without a margin, products take twice as long beside a collective, and other kernels lose its multiprocessors; with
+ * one, and on any other chip, products lose these too. */
+static void products_in_waves(void **state)
+{
+    static const char *const platforms[] = {"dgx-h100", "hgx-h200", "dgx-a100", "dgx-b200"};
+    static const int gpus[] = {0, 1};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(platforms); i++)
+        for (int margin = 0; margin < 2; margin++) {
+            struct simulated simulated;
+            struct contention_share lost;
+            double overlapped, part;
+
+            run_text(&simulated,
+                     "model: {transformer: {layers: %d, hidden: 2048, heads: 16, sequence: 1024, vocabulary: 2048}}\n"
+                     "cluster: {platform: %s, nodes: 1}\nbatch: {micro: 8, micro_batches: 1}\n"
+                     "memory: {enforce: false}\nstrategy: {data: 8, data_parallel: ddp, sm_margin: %s}\n"
+                     "simulation: {collectives: measured, engine: ideal}\n",
+                     LAYERS, platforms[i], margin ? "true" : "false");
+            lost = contention_share(&simulated.scenario.cluster, gpus, 2, margin);
+            part = 24.0 / cluster_sheet(&simulated.scenario.cluster, 0)->multiprocessors;
+            assert_true(fabs(lost.all - part) < 1e-12 && fabs(lost.products - (!margin && i < 2 ? 0.5 : part)) < 1e-12);
+            assert_true((overlapped = together(&simulated)) > 0);
+            part = communication(&simulated, WHAT_BACKWARD) / overlapped;
+            if (!margin && i < 2)        /* a part of its kernels are products */
+                assert_true(part > lost.all + 0.25 * (lost.products - lost.all) && part < lost.products);
+            else
+                expect_near("lost", part, lost.all, simulated.text);
+            simulated_release(&simulated);
+        }
+}
+
 /* In a node, the profile's channels; between nodes two for each NIC. */
 static void channels(void **state)
 {
@@ -92,8 +127,8 @@ static void channels(void **state)
                  "model: {transformer: {layers: 1, hidden: 64, heads: 1, sequence: 64, vocabulary: 64}}\n"
                  "cluster: {platform: dgx-a100, nodes: 2, network: {nics: %d}}\nbatch: {global: 16}\n"
                  "simulation: {engine: ideal}\n", nics);
-        assert_true(contention_share(&simulated.scenario.cluster, near, 2) == share);
-        assert_true(contention_share(&simulated.scenario.cluster, far, 2) == 2.0 * nics / SMS);
+        assert_true(contention_share(&simulated.scenario.cluster, near, 2, false).all == share);
+        assert_true(contention_share(&simulated.scenario.cluster, far, 2, false).products == 2.0 * nics / SMS);
         simulated_release(&simulated);
     }
 }
@@ -102,6 +137,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(conservation), cmocka_unit_test(messages_agree), cmocka_unit_test(channels),
+        cmocka_unit_test(products_in_waves),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

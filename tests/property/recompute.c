@@ -35,7 +35,7 @@ static void assert_pattern(const char *recompute, const char *expected)
 
         if (slice->block ? slice->recompute != (expected[block++] == 'R') : slice->recompute)
             fail_msg("%s: layer %zu, expected %s", recompute, l, expected);
-        assert_true((slice_times(stages, times, slice)->work[RECOMPUTE].seconds > 0) == slice->recompute);
+        assert_true((slice_times(stages, times, slice)->work[RECOMPUTE]->seconds > 0) == slice->recompute);
     }
     simulated_release(&simulated);
 }

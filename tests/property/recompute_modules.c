@@ -47,8 +47,8 @@ static void check_exchanged(const char *shape, const char *modules, int sums, in
                  "memory: {precision: mixed-bf16, recompute: {mode: %s%s}}\nsimulation: {engine: ideal}\n", shape,
                  k ? "modules, modules: " : "none", k ? modules : "");
         stage = simulated_workload(&one)->stages;
-        counts[k][0] = sent_count(stage, &stage->slices[1].work[BACKWARD], SENT_SUM, HIDDEN_BY_NOTHING);
-        counts[k][1] = sent_count(stage, &stage->slices[1].work[BACKWARD], SENT_ROWS, HIDDEN_BY_OTHERS);
+        counts[k][0] = sent_count(stage, stage->slices[1].work[BACKWARD], SENT_SUM, HIDDEN_BY_NOTHING);
+        counts[k][1] = sent_count(stage, stage->slices[1].work[BACKWARD], SENT_ROWS, HIDDEN_BY_OTHERS);
         simulated_release(&one);
     }
     assert_int_equal(counts[1][0] - counts[0][0], sums);

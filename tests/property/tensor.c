@@ -1,5 +1,7 @@
 /* Tensor and pipeline parallelism on a network, by formula: all-reduces inside works, boundary transfers, shared NICs,
  * and who is in which group. */
+#include "hardware/cluster.h"
+#include "hardware/gpu.h"
 #include "report/figure.h"
 #include "simulated.h"
 
@@ -173,6 +175,45 @@ static void test_placements(void **state)
     }
 }
 
+/* Seconds of forwards and backwards on one GPU of a tensor group under sequence parallelism, by the data sheet. */
+static struct by_order { double forward, backward; } by_order(int tensor, bool sequence_first, double *copy)
+{
+    struct simulated simulated;
+    struct by_order order;
+    const struct gpu *gpu;
+
+    run_text(&simulated,
+             "model: {transformer: {layers: %d, hidden: %d, heads: 8, sequence: %d, vocabulary: 4096, tied: false}}\n"
+             "cluster: {nodes: 1, gpus_per_node: 8, gpu: a100-80gb, inside: {bandwidth: 100 GB/s, latency: 1 us}}\n"
+             "batch: {micro: %d, micro_batches: 1}\nmemory: {recompute: none}\nsimulation: {engine: ideal}\n"
+             "strategy: {tensor: %d, sequence_parallel: true, sequence_first: %s}\n"
+             "costs: {gpu: roofline, host_launch: 0}\n", BLOCKS, HIDDEN, SEQUENCE, MICRO, tensor,
+             sequence_first ? "true" : "false");
+    order = (struct by_order){ordinary_times(&simulated.workload)[0].work[FORWARD].seconds,
+                              ordinary_times(&simulated.workload)[0].work[BACKWARD].seconds};
+    gpu = cluster_sheet(&simulated.scenario.cluster, 0);
+    *copy = 2 * vector / (gpu->memory_efficiency * gpu->memory_bandwidth) + gpu->launch_overhead;
+    simulated_release(&simulated);
+    return order;
+}
+
+/* Where the batch is first, a tensor group copies whatever it gathers or scatters, whole, whatever its size: of a sum both halves,
+ * in a forward two a block and the embedding's, in a backward two a block and the head's, and there each column-parallel
+ * product's input too. */
+static void test_copies(void **state)
+{
+    const int sums = 2 * BLOCKS + 1;
+
+    (void)state;
+    for (int tensor = 2; tensor <= 8; tensor *= 2) {
+        double copy;
+        struct by_order first = by_order(tensor, true, &copy), later = by_order(tensor, false, &copy);
+
+        expect_near("forward", later.forward - first.forward, 2 * sums * copy, "");
+        expect_near("backward", later.backward - first.backward, 3 * sums * copy, "");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -182,6 +223,7 @@ int main(void)
         cmocka_unit_test(test_partitioned_outputs),
         cmocka_unit_test(test_groups),
         cmocka_unit_test(test_placements),
+        cmocka_unit_test(test_copies),
     };
 
     return cmocka_run_group_tests_name("tensor", tests, NULL, NULL);

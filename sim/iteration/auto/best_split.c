@@ -244,12 +244,12 @@ static int count_splits(const struct splitting *splitting)
 
 /* s of a layer's forward, whole backward, and the least of it that the stage before waits for. */
 enum { LAYER_WORKS = 3 };
-static void layer_seconds(const struct work_times *work, double seconds[LAYER_WORKS])
+static void layer_seconds(const struct work_times *const *work, double seconds[LAYER_WORKS])
 {
-    double backward = work[BACKWARD].seconds, input = work[BACKWARD_INPUT].seconds;
+    double backward = work[BACKWARD]->seconds, input = work[BACKWARD_INPUT]->seconds;
 
-    seconds[0] = work[FORWARD].seconds;
-    seconds[1] = input > 0 ? fmin(backward, input + work[BACKWARD_WEIGHT].seconds) : backward;
+    seconds[0] = work[FORWARD]->seconds;
+    seconds[1] = input > 0 ? fmin(backward, input + work[BACKWARD_WEIGHT]->seconds) : backward;
     seconds[2] = input > 0 ? fmin(backward, input) : 0;
 }
 

@@ -240,6 +240,7 @@ struct measured exchange_overlapped(struct exchanges *exchanges, enum group_kind
     if (members->size > 1)
         measured = members_measure(exchanges, members, first, collective, bytes);
     contention_add(contention, measured.seconds,
-                   contention_share(&exchanges->scenario->cluster, members->gpus + first, members->size));
+                   contention_share(&exchanges->scenario->cluster, members->gpus + first, members->size,
+                                    exchanges->scenario->parallelism.sm_margin));
     return measured;
 }

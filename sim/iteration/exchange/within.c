@@ -58,6 +58,8 @@ static int group_cost(const struct group_member *member, const struct move *move
         int groups = group_and_siblings(member, group, t);
         struct placed_group placed = placed_group_of(cluster, member->gpus, members);
         struct collective_call call = {move->collective, &placed, move->bytes, move->channels};
+        struct contention_share share = contention_share(cluster, member->gpus, members,
+                                                         exchanges->scenario->parallelism.sm_margin);
         struct measured measured;
 
         if (measure_collective(exchanges->measure, &call, groups, &measured, exchanges->err))
@@ -67,7 +69,8 @@ static int group_cost(const struct group_member *member, const struct move *move
         cost->bytes_sent = measured.bytes_sent;
         cost->index = measured.index;
         cost->first = t == 0 ? measured.first : cost->first;
-        cost->share = contention_share(cluster, member->gpus, members);
+        cost->share = share.all;
+        cost->products = share.products;
         cost->spans = !cluster_within_node(cluster, member->gpus, members);
     }
     return 0;

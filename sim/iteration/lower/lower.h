@@ -19,7 +19,7 @@
 
 enum lower_what {
     LOWER_ITERATION,         /* the whole iteration: compute, boundary transfers, gradient all-reduce, update */
-    LOWER_COMPUTE,           /* one replica's works and boundary transfers, for figures and grids */
+    LOWER_COMPUTE,           /* one replica's works and boundary transfers, for figures */
 };
 
 struct lowered {
@@ -35,6 +35,9 @@ enum op_what work_what(enum work_kind kind);
 int lower(const struct workload *workload, enum lower_what what, struct measure *measure, struct lowered *lowered,
           struct error *err);
 void lowered_release(struct lowered *lowered);
+/* As memory_peaks() of the ranks of the first replica, from rows alone: what works take and free, whatever the times. The
+ * caller frees the array. */
+struct memory_peak *works_peaks(const struct workload *workload);
 
 /* The passes of lowering, in their order. */
 enum lower_pass {

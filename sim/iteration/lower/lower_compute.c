@@ -63,6 +63,14 @@ static double exposed_share(const struct place *here, const struct work_cost *co
     return all > cost->times.starved ? 1 - cost->times.starved / all : 0;
 }
 
+/* The part of a work's kernels that are matrix products. */
+static double products(const struct work_times *times)
+{
+    double all = cost_bases_total(&times->bases);
+
+    return all > 0 ? (cost_bases_of(&times->bases, KERNEL_MATMUL) + cost_bases_of(&times->bases, KERNEL_GROUPED)) / all : 0;
+}
+
 /* Adds the communication within a work to the work's operation. */
 static void exchange_within(const struct lowering *lowering, const struct place *here, const struct work_cost *cost,
                             struct new_op *op)
@@ -90,7 +98,7 @@ static void exchange_within(const struct lowering *lowering, const struct place 
     if (contention->collective == 0)
         return;
     contention_pass(contention, op->compute.communication);
-    add_communication(op, PEERS_DATA, contention_stretch(contention, cost->times.seconds));
+    add_communication(op, PEERS_DATA, contention_stretch(contention, cost->times.seconds, products(&cost->times)));
 }
 
 /* s of the dispatches of a work, of any share that is hidden; *share receives what they take of the multiprocessors. */

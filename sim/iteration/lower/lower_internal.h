@@ -135,7 +135,7 @@ static inline struct work_cost stage_cost(const struct place *here, enum work_ki
 }
 static inline struct work_cost slice_cost(const struct place *here, const struct slice *slice, enum work_kind kind)
 {
-    return (struct work_cost){slice->work[kind], slice_times(here->held, here->times, slice)->work[kind]};
+    return (struct work_cost){*slice->work[kind], *slice_times(here->held, here->times, slice)->work[kind]};
 }
 
 /* lower_compute.c */

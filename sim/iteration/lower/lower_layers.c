@@ -119,7 +119,7 @@ static void compute_layer(struct walk *walk, enum work_kind kind, const struct s
 
     if (selective)
         work_cost_add(&cost, &(struct work_cost){
-            layer->selective.core, slice_times(walk->stage, walk->here->times, layer)->core,
+            *layer->selective.core, *slice_times(walk->stage, walk->here->times, layer)->core,
         });
     op.takes = takes;
     op.frees = frees;

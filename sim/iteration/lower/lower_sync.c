@@ -11,6 +11,7 @@
 #include "engine/event.h"
 #include "engine/program.h"
 #include "exchange/exchange.h"
+#include "kernels/contention.h"
 #include "scenario/process_group.h"
 #include "scenario/scenario.h"
 #include "schedule/schedule.h"
@@ -21,8 +22,7 @@ void bucket_ready(struct lowering *lowering, const struct place *here, const str
     struct contention *contention = &lowering->ranks[here->prank].overlapped;
 
     *GROW(&here->chunk_state->ready) = id;
-    contention->collective += bucket->overlapped.collective;
-    contention->kept += bucket->overlapped.kept;
+    contention_join(contention, &bucket->overlapped, 1);
 }
 
 /* One exchange of gradients, each member after its `after`. A member's `synced` is then its end. */

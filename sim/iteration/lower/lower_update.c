@@ -184,8 +184,7 @@ static void gather_bucket(struct lowering *lowering, int stage, size_t index, co
         if (!chunk_state->coming)
             chunk_state->coming = ARENA_ARRAY(&lowering->arena, struct coming, buckets->count);
         chunk_state->coming[index] = (struct coming){party->done[i], overlapped};
-        coming->collective += overlapped.collective;
-        coming->kept += overlapped.kept;
+        contention_join(coming, &overlapped, 1);
         lowering->ranks[party->members->ranks[i]].overlapped = *coming;
     }
 }
@@ -218,8 +217,7 @@ static void wait_for_gather(struct lowering *lowering, const struct place *here,
     struct contention *left = &rank->coming, *overlapped = &rank->overlapped;
 
     wait_for(&lowering->waits, weights->gathered);
-    left->collective = fmax(0, left->collective - weights->overlapped.collective);
-    left->kept = fmax(0, left->kept - weights->overlapped.kept);
+    contention_join(left, &weights->overlapped, -1);
     if (overlapped->collective > left->collective)
         *overlapped = *left;
 }

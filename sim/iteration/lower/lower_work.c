@@ -10,7 +10,10 @@
 #include "base/base.h"
 #include "engine/program.h"
 #include "lower/script_rows.h"
+#include "scenario/scenario.h"
 #include "schedule/schedule.h"
+#include "stage/memory.h"
+#include "workload/workload.h"
 
 static void wait_for_result(struct waits *waits, const struct micro_batch_state *state, enum result result)
 {
@@ -100,32 +103,39 @@ static double largest_block(const struct stage *stage)
     return most;
 }
 
-/* Of a forward and a backward that go together: after each block of the one a block of the other, from the other end of the
- * model (Megatron Core, models/common/model_chunk_schedule_plan.py: TransformerModelChunkSchedulePlan.run). What the backward
- * frees is there for the forward, but for a block. */
-static void share_memory(const struct lowering *lowering, const struct place *here, struct new_op *op)
+/* B that a work of the stage takes, frees, and holds besides while it runs. */
+struct work_memory { double takes, frees, workspace; };
+static struct work_memory work_memory(const struct stage *held, enum work_kind kind, int marks)
 {
-    const struct place *places = lowering->places.items, *other = here == places ? places + 1 : places;
-    double *bytes = here->work.kind == FORWARD ? &op->takes : &op->frees;
-
-    if (lowering->places.count != 2 || !parallelism_pairs(&lowering->scenario->parallelism) || here->work.kind == other->work.kind)
-        return;
-    *bytes = fmax(0, *bytes - other->held->activation) + fmax(largest_block(here->held), largest_block(other->held));
-}
-
-static void set_memory(const struct lowering *lowering, const struct place *here, struct new_op *op)
-{
-    const struct work_rule *rule = &work_rules[here->work.kind];
-    const struct stage *held = here->held;
-    bool recomputed = here->marks & ENTRY_RECOMPUTED, split = here->marks & ENTRY_SPLIT;
+    const struct work_rule *rule = &work_rules[kind];
+    bool recomputed = marks & ENTRY_RECOMPUTED, split = marks & ENTRY_SPLIT;
     double kept = recomputed ? held->checkpoint : held->activation;
     double working = !recomputed ? 0 : split ? held->working_split : held->working;
     const struct stage_workspace *workspace = !recomputed ? &held->plain : split ? &held->ahead : &held->recompute;
 
-    op->workspace = rule->backward ? workspace->backward : workspace->forward;
-    op->takes = memory_of(rule->takes, kept, working);
-    op->frees = memory_of(rule->frees, kept, working);
-    share_memory(lowering, here, op);
+    return (struct work_memory){
+        .takes = memory_of(rule->takes, kept, working), .frees = memory_of(rule->frees, kept, working),
+        .workspace = rule->backward ? workspace->backward : workspace->forward,
+    };
+}
+
+/* Of a forward and a backward that go together: after each block of the one a block of the other, from the other end of the
+ * model (Megatron Core, models/common/model_chunk_schedule_plan.py: TransformerModelChunkSchedulePlan.run). What the backward
+ * frees is there for the forward, but for a block. */
+static void share_memory(struct work_memory *memory, enum work_kind kind, const struct stage *held, const struct stage *other)
+{
+    double *bytes = kind == FORWARD ? &memory->takes : &memory->frees;
+
+    *bytes = fmax(0, *bytes - other->activation) + fmax(largest_block(held), largest_block(other));
+}
+
+/* The place of the backward that goes together with the forward at a place, or the reverse; NULL: it goes alone. */
+static const struct place *pair_of(const struct lowering *lowering, const struct place *here)
+{
+    const struct place *places = lowering->places.items, *other = here == places ? places + 1 : places;
+    bool pair = lowering->places.count == 2 && parallelism_pairs(&lowering->scenario->parallelism);
+
+    return pair && here->work.kind != other->work.kind ? other : NULL;
 }
 
 /* Lowers a work: as a repetition of an equal one, layer by layer, in pieces, or as one operation. Returns the last
@@ -141,6 +151,7 @@ static uint32_t lower_work(struct lowering *lowering, const struct place *here)
         .known = is_usual(lowering, here, in_buckets || in_time), .gathers = boundary_gathers(lowering, here),
         .marks = here->marks & (ENTRY_RECOMPUTED | ENTRY_SPLIT),
     };
+    struct work_memory memory;
     struct work_cost cost;
     struct new_op op;
 
@@ -148,7 +159,10 @@ static uint32_t lower_work(struct lowering *lowering, const struct place *here)
     if (now.known && before->known && before->marks == now.marks && before->gathers == now.gathers)
         return repeat_work(lowering, here, before->id);
     op = op_with_gathers(here, now.gathers);
-    set_memory(lowering, here, &op);
+    memory = work_memory(here->held, kind, here->marks);
+    if (pair_of(lowering, here))
+        share_memory(&memory, kind, here->held, pair_of(lowering, here)->held);
+    op.takes = memory.takes, op.frees = memory.frees, op.workspace = memory.workspace;
     if (kind == FORWARD && here->chunk_state->coming) {
         if (!here->held->plan && !lowering->rows.opportunistic)
             return first_forward(lowering, here, op);
@@ -275,6 +289,51 @@ void lower_works(struct lowering *lowering, int replica, int rank, size_t entry)
     }
     for (size_t i = 0; i < places->count; i++)
         leave_result(lowering, &places->items[i], id);
+}
+
+/* The work of a row that goes together with the i-th, of another kind; NULL: that goes alone. */
+static const struct work *pair_in(const struct scenario *scenario, const struct row *row, size_t i)
+{
+    const struct work *works = row->items;
+    size_t first = i > 0 && works[i - 1].with_next ? i - 1 : i;
+    bool pair = parallelism_pairs(&scenario->parallelism) && works[first].with_next && !works[first + 1].with_next &&
+                !(first > 0 && works[first - 1].with_next) && works[first].kind != works[first + 1].kind;
+
+    return pair ? &works[first == i ? i + 1 : first] : NULL;
+}
+
+/* A rank does its works one after the other, so that when each begins does not matter. */
+struct memory_peak *works_peaks(const struct workload *workload)
+{
+    const struct plan *plan = &workload->plan;
+    struct memory_peak *peaks = memory_peaks_begin(workload->scenario, workload->stages, plan->stages);
+    struct arena arena = {0};
+    struct rows rows;
+
+    rows_find(&rows, workload, false, &arena);
+    for (int rank = 0; rank < plan->stages; rank++) {
+        const struct gpu_class *class = workload_class(workload, 0, rank);
+
+        for (size_t i = 0; scenario_has_rank(workload->scenario, rank) && i < workload->rows[rank].count; i++) {
+            struct work work = workload->rows[rank].items[i];
+            const struct stage *stages = class_slice(plan, class, work.mb).stages;
+
+            if (work.kind == UPDATE)
+                continue;
+            struct work_memory memory = work_memory(&stages[plan_virtual_stage(plan, rank, work.chunk)], work.kind,
+                                                    rows.marks[rank][i]);
+            const struct work *pair = pair_in(workload->scenario, &workload->rows[rank], i);
+
+            if (pair)
+                share_memory(&memory, work.kind, &stages[plan_virtual_stage(plan, rank, work.chunk)],
+                             &stages[plan_virtual_stage(plan, rank, pair->chunk)]);
+            memory_peak_take(&peaks[rank], memory.takes, memory.workspace);
+            peaks[rank].now -= memory.frees;
+        }
+    }
+    memory_peaks_end(workload->scenario, peaks, plan->stages);
+    arena_release(&arena);
+    return peaks;
 }
 
 /* Prints how long one work takes. */

@@ -154,6 +154,7 @@ static void compute_tensor(struct by_tensors *state, const struct tensor_step *s
     struct work_cost part = step->ends ? all : (struct work_cost){0};
 
     part.times.seconds = all.times.seconds * step->share;
+    part.times.bases = all.times.bases;
     lower_compute(state->lowering, state->here, step->kind, &part, &op);
     *state->contention = (struct contention){0};
 }

@@ -104,9 +104,9 @@ struct chain_layer *stage_chain(struct arena *arena, const struct scenario *scen
         double gradients = recipe_exchanged(scenario, slice->trained);
 
         layers[l] = (struct chain_layer){
-            .forward = own->work[forward].seconds, .backward = own->work[BACKWARD].seconds, .input = slice->input,
+            .forward = own->work[forward]->seconds, .backward = own->work[BACKWARD]->seconds, .input = slice->input,
             .saved = fmax(slice->activation, slice->input), .keep = !slice->recompute,
-            .selective = fmax(slice->selective.activation, slice->input), .recompute = own->core.seconds,
+            .selective = fmax(slice->selective.activation, slice->input), .recompute = own->core ? own->core->seconds : 0,
             .space = {slice->workspace.forward, slice->workspace.backward, slice->selective.workspace.backward},
             .gather = estimate(scenario, collective_half(all_reduce, COLLECTIVE_ALL_GATHER), estimates.gpus,
                                estimates.gathers, weights * each.weights, scenario->parallelism.channels),
@@ -116,7 +116,7 @@ struct chain_layer *stage_chain(struct arena *arena, const struct scenario *scen
         if (scenario_offloads(scenario, OFFLOAD_TENSORS))
             list_tensors(arena, slice->layer, &layers[l]);
         for (int i = 0; i < stage->exchanges->count; i++)
-            layers[l].exchange += slice->work[forward].exchanges[i] * exchanges[i];
+            layers[l].exchange += slice->work[forward]->exchanges[i] * exchanges[i];
     }
     free(estimates.gpus);
     return layers;

@@ -96,9 +96,9 @@ void stage_plan_set(struct arena *arena, struct stage *stage, const struct chain
         const struct slice *layer = stage_layer(stage, chain->steps[i].layer);
 
         if (!chain->steps[i].backward)
-            stage->recomputed += layer->work[RECOMPUTE].flop;
+            stage->recomputed += layer->work[RECOMPUTE]->flop;
         else if (chain->steps[i].selective)
-            stage->recomputed += layer->selective.core.flop;
+            stage->recomputed += layer->selective.core->flop;
     }
 }
 
@@ -111,9 +111,9 @@ struct work_times stage_plan_recomputed(const struct stage *stage, const struct 
         const struct slice_times *layer = slice_times(stage, times, stage_layer(stage, step->layer));
 
         if (!step->backward)
-            work_times_add(&sum, &layer->work[RECOMPUTE]);
+            work_times_add(&sum, layer->work[RECOMPUTE]);
         else if (step->selective)
-            work_times_add(&sum, &layer->core);
+            work_times_add(&sum, layer->core);
     }
     return sum;
 }

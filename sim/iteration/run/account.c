@@ -210,13 +210,15 @@ static struct cost_bases rank_bases(const struct workload *workload, int replica
     const struct row *row = &workload->rows[rank];
     const struct stage_times *times = workload_times(workload, replica, rank);
     double each = 1.0 / rows_updates(workload->rows);
+    int (*counts)[WORK_KIND_COUNT] = xcalloc((size_t)plan->chunks, sizeof *counts);
     struct cost_bases bases = {0};
 
+    for (size_t i = 0; i < row->count; i++)
+        counts[row->items[i].chunk][row->items[i].kind]++;
     for (int chunk = 0; chunk < plan_chunks(plan, rank); chunk++) {
-        int s = plan_virtual_stage(plan, rank, chunk), works[WORK_KIND_COUNT] = {0};
+        int s = plan_virtual_stage(plan, rank, chunk);
+        const int *works = counts[chunk];
 
-        for (size_t i = 0; i < row->count; i++)
-            works[row->items[i].kind] += row->items[i].chunk == chunk;
         for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
             cost_bases_add(&bases, &times[s].work[kind].bases, works[kind] * each);
             *extrapolated += works[kind] * each * times[s].work[kind].extrapolated;
@@ -225,6 +227,7 @@ static struct cost_bases rank_bases(const struct workload *workload, int replica
         cost_bases_add(&bases, &times[s].update.bases, 1);
         *extrapolated += works[BACKWARD] * each * times[s].recomputed.extrapolated + times[s].update.extrapolated;
     }
+    free(counts);
     return bases;
 }
 

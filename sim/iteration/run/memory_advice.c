@@ -157,9 +157,10 @@ static double workload_cost(const struct workload *workload, double most, struct
 {
     const struct simulate_options whole = {.engine = ENGINE_IDEAL, .numbers = true};
     struct run run = {0};
+    bool rows_tell = memory_options_of(workload->scenario).memory;
     double cost = INFINITY;
 
-    if (least_cost(workload) < most && memory_fits(workload, memory_needs, true, err) &&
+    if (least_cost(workload) < most && (!rows_tell || memory_fits(workload, memory_needs, true, err)) &&
         !simulate(workload, whole, &run, err) && run.metrics.peak_memory <= run.metrics.peak_room)
         cost = run.metrics.iteration_time * scenario_gpus(workload->scenario) / run.metrics.samples;
     run_release(&run);

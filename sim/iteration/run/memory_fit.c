@@ -13,7 +13,7 @@
 #include "stage/memory.h"
 #include "workload/workload.h"
 
-const struct simulate_options memory_needs = {.engine = ENGINE_IDEAL, .what = LOWER_COMPUTE, .numbers = true};
+const struct simulate_options memory_needs = {.memory = true};
 
 /* Whether the rows of one replica do not tell: activations are copied to the host, ranks choose at run time, or GPU 0
  * gathers the results of all replicas. */
@@ -59,9 +59,13 @@ static double limit_of(const struct scenario *scenario, int rank, bool always)
 static bool states_fit(const struct workload *workload, bool flying, bool always)
 {
     for (int r = 0; r < workload->plan.stages; r++) {
-        struct memory states = memory_states(workload->scenario, workload->stages, r);
+        double limit = limit_of(workload->scenario, r, always);
+        struct memory states;
 
-        if (memory_total(&states) + (flying ? in_flight(workload, r) : 0) > limit_of(workload->scenario, r, always))
+        if (isinf(limit))
+            continue;
+        states = memory_states(workload->scenario, workload->stages, r);
+        if (memory_total(&states) + (flying ? in_flight(workload, r) : 0) > limit)
             return false;
     }
     return true;

@@ -222,13 +222,17 @@ static void count_flop(struct metrics *metrics, const struct workload *workload)
     metrics->model_flop = metrics->hardware_flop = NAN;
     for (int rank = 0; !model_is_timed(&scenario->model) && rank < plan->stages; rank++) {
         double share = (double)scenario_tensor(scenario, rank) * scenario_rank_replicas(scenario, rank) / most;
+        double (*each)[WORK_KIND_COUNT] = xcalloc((size_t)plan->chunks, sizeof *each);
 
-        for (size_t i = 0; i < rows[rank].count; i++) {
-            struct work work = rows[rank].items[i];
-            const struct stage *stage = &workload->stages[plan_virtual_stage(plan, rank, work.chunk)];
+        for (int chunk = 0; chunk < plan_chunks(plan, rank); chunk++)
+            for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
+                const struct stage *stage = &workload->stages[plan_virtual_stage(plan, rank, chunk)];
 
-            hardware += share * (stage->work[work.kind].flop + (work.kind == BACKWARD ? stage->recomputed : 0));
-        }
+                each[chunk][kind] = share * (stage->work[kind].flop + (kind == BACKWARD ? stage->recomputed : 0));
+            }
+        for (size_t i = 0; i < rows[rank].count; i++)
+            hardware += each[rows[rank].items[i].chunk][rows[rank].items[i].kind];
+        free(each);
     }
     metrics->given_work = workload_given_work(workload);
     if (model_is_timed(&scenario->model))
@@ -296,10 +300,9 @@ static bool is_fuller(double memory, double room, double other, double other_roo
     return room < other_room || room > other_room ? room - memory < other_room - other : memory > other;
 }
 
-static void read_memory(struct metrics *metrics, const struct workload *workload, const struct timeline *timeline)
+/* Of the peaks of ranks, which it frees. */
+static void read_memory(struct metrics *metrics, const struct workload *workload, struct memory_peak *peaks)
 {
-    struct memory_peak *peaks = memory_peaks(workload->scenario, workload->stages, timeline);
-
     for (int r = 0; r < metrics->nranks; r++) {
         struct rank_metrics *rank = &metrics->ranks[r];
 
@@ -345,7 +348,7 @@ void metrics_init(struct metrics *metrics, const struct workload *workload, cons
 
     read_seconds(metrics, workload, timeline);
     read_operations(metrics, scenario, timeline, scenario_schedule(scenario)->asynchronous);
-    read_memory(metrics, workload, timeline);
+    read_memory(metrics, workload, memory_peaks(scenario, workload->stages, timeline));
     averages(metrics, scenario);
     count_flop(metrics, workload);
     rates(metrics, scenario);
@@ -360,15 +363,11 @@ void metrics_init_seconds(struct metrics *metrics, const struct workload *worklo
     averages(metrics, workload->scenario);
 }
 
-void metrics_init_memory(struct metrics *metrics, const struct workload *workload,
-                         const struct timeline *timeline)
+void metrics_init_memory(struct metrics *metrics, const struct workload *workload)
 {
-    *metrics = (struct metrics){
-        .makespan = timeline_length(timeline), .nranks = timeline->program->ranks,
-        NOTHING_STATED,
-    };
+    *metrics = (struct metrics){.nranks = workload->plan.stages, NOTHING_STATED};
     metrics->ranks = xcalloc((size_t)metrics->nranks, sizeof *metrics->ranks);
-    read_memory(metrics, workload, timeline);
+    read_memory(metrics, workload, works_peaks(workload));
     certainty_memory(metrics, workload->scenario);
 }
 

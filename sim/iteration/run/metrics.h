@@ -93,9 +93,8 @@ struct metrics {
 void metrics_init(struct metrics *metrics, const struct workload *workload, const struct timeline *timeline);
 /* Metrics of time only: where it went, not bytes, FLOPs or memory. */
 void metrics_init_seconds(struct metrics *metrics, const struct workload *workload, const struct timeline *timeline);
-/* Metrics of memory only (`ranks` have no others), for a timeline that is not a whole iteration. */
-void metrics_init_memory(struct metrics *metrics, const struct workload *workload,
-                         const struct timeline *timeline);
+/* Metrics of memory only (`ranks` have no others), of the first replica's ranks, from rows without a timeline. */
+void metrics_init_memory(struct metrics *metrics, const struct workload *workload);
 /* iteration_time alone. */
 double metrics_iteration_time(const struct workload *workload, const struct timeline *timeline);
 void metrics_release(struct metrics *metrics);

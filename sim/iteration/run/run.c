@@ -237,9 +237,9 @@ static int play_apart(const struct job *job, const struct program *plain, struct
 }
 
 /* The metrics, or none where the budget is spent before they are complete. */
-static int count(const struct scenario *scenario, bool whole, struct run *run, struct error *err)
+static int count(const struct scenario *scenario, struct run *run, struct error *err)
 {
-    (whole ? metrics_init : metrics_init_memory)(&run->metrics, run->workload, &run->timeline);
+    metrics_init(&run->metrics, run->workload, &run->timeline);
     if (!progress_check(scenario->progress, err))
         return 0;
     metrics_release(&run->metrics);
@@ -272,8 +272,8 @@ static int simulate_job(const struct job *job, struct run *run, struct error *er
         rc = play(job, &run->lowered.program, noise, NULL, &run->timeline, err);
     if (!rc && locks)
         rc = play_apart(job, plain, run, &noise, quantiles, &lockstep, err);
-    if (!rc)
-        rc = count(scenario, whole, run, err);
+    if (!rc && whole)
+        rc = count(scenario, run, err);
     if (repeats && !random && isnan(lockstep))               /* nothing is random: all replays would take the same time */
         quantiles[0] = quantiles[1] = run->metrics.iteration_time;
     run->metrics.iteration_time_p10 = quantiles[0];
@@ -343,7 +343,11 @@ int simulate(const struct workload *workload, struct simulate_options options, s
         scenario.cluster.ideal = true;
         alike_make(&scenario, there.stages, &there.alike);
     }
-    if (progress_check(scenario.progress, err) || simulate_shortest(&there, options, run, err))
+    if (progress_check(scenario.progress, err))
+        return -1;
+    if (options.memory)
+        metrics_init_memory(&run->metrics, workload);
+    else if (simulate_shortest(&there, options, run, err))
         return -1;
     return check_metrics(run, err);
 }

@@ -9,7 +9,9 @@
 
 struct simulate_options {
     enum engine engine;
-    enum lower_what what;            /* for compute alone there are only metrics of memory, and no jitter */
+    enum lower_what what;            /* for compute alone there are no metrics, and no jitter */
+    bool memory;                     /* only metrics of memory are wanted, which do not depend on times (memory_options_of):
+                                      * nothing is lowered or replayed */
     bool numbers;                    /* only metrics are wanted: the run may be of a shorter pipeline (steady.h);
                                       * `lowered` and `timeline` then lack a part */
     bool links;                      /* what crosses links is counted: for those who write it down */

@@ -84,7 +84,8 @@ static double column_seconds(const struct exchange *exchange, const struct stage
     if (exchange->by == HIDDEN_BY_PIECES)
         return gather_in_pieces(gather, &columns->gathering, n) + scatter_in_pieces(scatter, &columns->scattering, both->share);
     return (columns->returning.whole > 0 ? gather_in_pieces(gather, &columns->returning, n) : gather) +
-           contention_exposed(gather, columns->input, both->share) + contention_exposed(scatter, columns->weight, both->share);
+           contention_exposed(gather, columns->input, both->products) +
+           contention_exposed(scatter, columns->weight, both->products);
 }
 
 /* Under sequence parallelism every all-reduce is a reduce-scatter and an all-gather (Korthikanti et al. 2022, section
@@ -101,7 +102,7 @@ static struct exchange_cost sum_cost(const struct pricing *pricing, const struct
         gather = ring(pricing, GROUP_TENSOR, COLLECTIVE_ALL_GATHER, exchange->bytes);
     both.seconds = column_seconds(exchange, &hidings[exchange->hiding].columns[exchange->column], gather.seconds, &both,
                                   scenario_tensor(pricing->scenario, pricing->rank));
-    both.share = 0;
+    both.share = both.products = 0;
     if (exchange->more > 0) {
         both.bytes_sent += gather.bytes_sent;
         both.vector += gather.vector;

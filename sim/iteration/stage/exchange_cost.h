@@ -7,11 +7,11 @@
 #include "stage/stage.h"
 
 /* Cost of an exchange within a work. `seconds` come on top of the kernels. Each GPU sends `bytes_sent`; in a backward `activations`
- * of these B are activations, all others are gradients. `vector` is the size in B as collective.h counts it. `share` of the
- * multiprocessors is taken from overlapped kernels. The bytes go over the links of the measured collective `index` of the group
+ * of these B are activations, all others are gradients. `vector` is the size in B as collective.h counts it. Overlapped
+ * kernels lose `share`, products `products` (contention_share). The bytes go over the links of the measured collective `index` of the group
  * whose first GPU is `first` (measure_carry). */
 struct exchange_cost {
-    double seconds, bytes_sent, activations, vector, share;
+    double seconds, bytes_sent, activations, vector, share, products;
     int index, first;
     bool spans;              /* the group is on several nodes */
 };

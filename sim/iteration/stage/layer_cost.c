@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/base.h"
 #include "model/model.h"
 #include "stage/stage_exchange.h"
 #include "stage/stage_kernels.h"
@@ -82,7 +83,8 @@ const struct layer_cost *layer_cost(struct layer_costs *costs, const struct laye
     if (slot == LAYERS_KEPT || !costs->layers[slot]) {
         slot = costs->count++ % LAYERS_KEPT;
         costs->layers[slot] = layer;
-        cost_layer(costs, layer, &costs->costs[slot]);
+        costs->costs[slot] = ARENA_ARRAY(costs->arena, struct layer_cost, 1);
+        cost_layer(costs, layer, costs->costs[slot]);
     }
-    return &costs->costs[slot];
+    return costs->costs[slot];
 }

@@ -13,18 +13,18 @@ struct layer_cost {
     int hides;                       /* its place in stage_times.hidings; -1: it hides nothing */
 };
 
-/* A network has many layers, and most of them are alike: the last different ones are kept. */
+/* A network has many layers, and most of them are alike: the last different ones are found again. */
 enum { LAYERS_KEPT = 4 };
 struct layer_costs {
+    struct arena *arena;             /* of the costs */
     const struct scenario *scenario;
     const struct kernel_costs *kernels;
     struct exchange_list *list;      /* what layers exchange, so far */
     const struct layer *layers[LAYERS_KEPT];
-    struct layer_cost costs[LAYERS_KEPT];
+    struct layer_cost *costs[LAYERS_KEPT];
     size_t count;                    /* of different layers so far */
 };
-/* The layer's cost, until LAYERS_KEPT other layers were asked for. Initialise with the scenario, with what its kernels
- * take, and with an empty list. */
+/* The layer's cost. Initialise with an arena, with the scenario, with what its kernels take, and with an empty list. */
 const struct layer_cost *layer_cost(struct layer_costs *costs, const struct layer *layer);
 /* A phase of a layer: its kernels, with what a backward computes again of the forward, and its exchanges. */
 struct work_cost layer_phase(const struct layer_costs *costs, const struct layer *layer, enum phase phase);

@@ -291,23 +291,7 @@ void memory_events_release(struct memory_events *events)
     free(events->first);
 }
 
-/* The bytes of activations that a rank holds, and the most that it has held, with one operation's workspace; the lane
- * of its operations, counted from 1. */
-struct kept { double now, most; uint32_t lane; };
-
-/* An operation of the rank begins. At the peak the sum of the activations and one operation's workspace is largest. */
-static void take(struct kept *kept, const struct traits *traits, struct memory_peak *peak)
-{
-    kept->now += traits->takes;
-    peak->activations = fmax(peak->activations, kept->now);
-    if (kept->now + traits->workspace > kept->most) {
-        kept->most = kept->now + traits->workspace;
-        peak->memory.bytes[MEMORY_ACTIVATIONS] = kept->now;
-        peak->memory.bytes[MEMORY_WORKSPACE] = traits->workspace;
-    }
-}
-
-static void pass_events(const struct timeline *timeline, struct kept *kept, struct memory_peak *peaks)
+static void pass_events(const struct timeline *timeline, struct memory_peak *peaks)
 {
     const struct program *program = timeline->program;
     struct memory_events events = memory_events(timeline);
@@ -317,9 +301,9 @@ static void pass_events(const struct timeline *timeline, struct kept *kept, stru
             const struct traits *traits = &program->traits.items[events.items[i].traits];
 
             if (events.items[i].ends)
-                kept[r].now -= traits->frees;
+                peaks[r].now -= traits->frees;
             else
-                take(&kept[r], traits, &peaks[r]);
+                memory_peak_take(&peaks[r], traits->takes, traits->workspace);
         }
     memory_events_release(&events);
 }
@@ -327,9 +311,12 @@ static void pass_events(const struct timeline *timeline, struct kept *kept, stru
 /* The same as pass_events() where one lane of each rank at most has operations that take or free memory, none of them a
  * transfer, and these run in the order of ids: then each of them frees what it does before the next one takes anything.
  * False if it finds that this is not so. */
-static bool pass_operations(const struct program *program, struct kept *kept, struct memory_peak *peaks)
+static bool pass_operations(const struct program *program, struct memory_peak *peaks)
 {
-    for (size_t i = 0; i < program->ops.count; i++) {
+    uint32_t *lanes = xcalloc((size_t)program->ranks, sizeof *lanes);    /* a rank: the lane of these, counted from 1 */
+    bool alone = true;
+
+    for (size_t i = 0; i < program->ops.count && alone; i++) {
         const struct op *op = &program->ops.items[i];
         const struct traits *traits = op_traits(program, op);
 
@@ -337,42 +324,43 @@ static bool pass_operations(const struct program *program, struct kept *kept, st
             continue;
         int rank = program->lanes.items[op->lane].rank;
 
-        if (op->kind != OP_COMPUTE || (kept[rank].lane && kept[rank].lane != op->lane + 1))
-            return false;
-        kept[rank].lane = op->lane + 1;
-        take(&kept[rank], traits, &peaks[rank]);
-        kept[rank].now -= traits->frees;
+        alone = op->kind == OP_COMPUTE && (!lanes[rank] || lanes[rank] == op->lane + 1);
+        lanes[rank] = op->lane + 1;
+        memory_peak_take(&peaks[rank], traits->takes, traits->workspace);
+        peaks[rank].now -= traits->frees;
     }
-    return true;
+    free(lanes);
+    return alone;
 }
 
-/* Before any operation. */
-static void begin_peaks(const struct scenario *scenario, const struct stage *stages, int ranks, struct kept *kept,
-                        struct memory_peak *peaks)
+struct memory_peak *memory_peaks_begin(const struct scenario *scenario, const struct stage *stages, int ranks)
 {
-    for (int r = 0; r < ranks; r++) {
-        kept[r] = (struct kept){0};
-        peaks[r] = (struct memory_peak){0};
+    struct memory_peak *peaks = xcalloc((size_t)ranks, sizeof *peaks);
+
+    for (int r = 0; r < ranks; r++)
         if (scenario_has_rank(scenario, r))
             peaks[r].memory = memory_states(scenario, stages, r);
-    }
+    return peaks;
+}
+
+void memory_peaks_end(const struct scenario *scenario, struct memory_peak *peaks, int ranks)
+{
+    for (int r = 0; r < ranks; r++)
+        add_fragmentation(&peaks[r].memory, scenario);
 }
 
 struct memory_peak *memory_peaks(const struct scenario *scenario, const struct stage *stages,
                                  const struct timeline *timeline)
 {
     const struct program *program = timeline->program;
-    struct memory_peak *peaks = xcalloc((size_t)program->ranks, sizeof *peaks);
-    struct kept *kept = xcalloc((size_t)program->ranks, sizeof *kept);
+    struct memory_peak *peaks = memory_peaks_begin(scenario, stages, program->ranks);
 
-    begin_peaks(scenario, stages, program->ranks, kept, peaks);
-    if (program->choices.count || !pass_operations(program, kept, peaks)) {
-        begin_peaks(scenario, stages, program->ranks, kept, peaks);
-        pass_events(timeline, kept, peaks);
+    if (program->choices.count || !pass_operations(program, peaks)) {
+        free(peaks);
+        peaks = memory_peaks_begin(scenario, stages, program->ranks);
+        pass_events(timeline, peaks);
     }
-    for (int r = 0; r < program->ranks; r++)
-        add_fragmentation(&peaks[r].memory, scenario);
-    free(kept);
+    memory_peaks_end(scenario, peaks, program->ranks);
     return peaks;
 }
 

@@ -67,9 +67,27 @@ struct memory memory_states(const struct scenario *scenario, const struct stage 
  * the largest share with which all published runs that worked still fit (139 of LLM Foundry, 92 of BigScience's BLOOM;
  * the runs that ran out of memory ask for 0.02 or more). Guo et al. 2024 (GMLake) remove 0.15 on average and up to 0.33
  * from runs with recomputation, offloading and LoRA. Rajbhandari et al. 2020, section 3.2, saw over 0.3. */
-struct memory_peak { struct memory memory; double activations; };
+struct memory_peak {
+    struct memory memory;
+    double activations;
+    double now, most;        /* B: activations now; the most of them with one operation's workspace */
+};
 struct memory_peak *memory_peaks(const struct scenario *scenario, const struct stage *stages,
                                  const struct timeline *timeline);
+/* The same of ranks whose operations are told one by one: before the first of them, and after the last. */
+struct memory_peak *memory_peaks_begin(const struct scenario *scenario, const struct stage *stages, int ranks);
+void memory_peaks_end(const struct scenario *scenario, struct memory_peak *peaks, int ranks);
+/* An operation of the rank begins; when it ends, the caller takes from `now` what it frees. */
+static inline void memory_peak_take(struct memory_peak *peak, double takes, double workspace)
+{
+    peak->now += takes;
+    peak->activations = peak->now > peak->activations ? peak->now : peak->activations;
+    if (peak->now + workspace <= peak->most)
+        return;
+    peak->most = peak->now + workspace;
+    peak->memory.bytes[MEMORY_ACTIVATIONS] = peak->now;
+    peak->memory.bytes[MEMORY_WORKSPACE] = workspace;
+}
 double memory_fragmentation(const struct scenario *scenario);    /* the share that is lost to fragmentation */
 /* B of weights, gradients and optimizer states that one GPU of a pipeline rank offloads to host memory. From ZeRO 1 on
  * the replica's share of gradients and states counts. */

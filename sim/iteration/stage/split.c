@@ -207,24 +207,26 @@ static void add_cost(struct stage *stage, struct stage_times *times, const struc
 {
     struct slice *slice = stage->slices;
     struct slice_times *layer_times = --times->slices;
+    static const struct work_cost nothing;
     const struct work_cost *works[WORK_KIND_COUNT] = {
         [FORWARD] = &cost->forward, [BACKWARD_INPUT] = &cost->input, [BACKWARD_WEIGHT] = &cost->weight,
-        [BACKWARD] = &cost->backward,
-        [RECOMPUTE] = slice->recompute ? &cost->recompute : NULL,
+        [BACKWARD] = &cost->backward, [UPDATE] = &nothing, [GATHER] = &nothing,
+        [RECOMPUTE] = slice->recompute ? &cost->recompute : &nothing,
     };
 
     if (cost->hides >= 0)
         times->hidings[cost->hides] = cost->hiding;
-    for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
-        if (works[kind]) {
-            slice->work[kind] = works[kind]->counts;
-            layer_times->work[kind] = works[kind]->times;
-            work_counts_add(&stage->work[kind], &slice->work[kind]);
-            work_times_add(&times->work[kind], &works[kind]->times);
-        }
+    for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
+        slice->work[kind] = &works[kind]->counts;
+        layer_times->work[kind] = &works[kind]->times;
+        if (works[kind] == &nothing)
+            continue;
+        work_counts_add(&stage->work[kind], slice->work[kind]);
+        work_times_add(&times->work[kind], &works[kind]->times);
+    }
     if (chooses_core(scenario, layer)) {
-        slice->selective.core = cost->core.counts;
-        layer_times->core = cost->core.times;
+        slice->selective.core = &cost->core.counts;
+        layer_times->core = &cost->core.times;
     }
 }
 

@@ -85,7 +85,7 @@ static int from_layers(struct arena *arena, const struct scenario *scenario, con
         .cross_entropy = (enum cross_entropy)scenario->memory.cross_entropy,
         .measured = scenario->memory.logits == LOGITS_HELD,
     };
-    struct layer_costs costs = {.scenario = scenario, .kernels = kernels, .list = exchanges};
+    struct layer_costs costs = {.arena = arena, .scenario = scenario, .kernels = kernels, .list = exchanges};
     const struct layer *layers;
     size_t count, *begins = NULL, last = (size_t)plan_virtual_stages(&scenario->plan) - 1;
 
@@ -95,7 +95,7 @@ static int from_layers(struct arena *arena, const struct scenario *scenario, con
         return -1;
     stages_fill(arena, &costs, layers, count, begins, stages, times);
     if (spec->partitioned_outputs && spec->tensor > 1)
-        assembly_add(times, stages, scenario, kernels);
+        assembly_add(arena, times, stages, scenario, kernels);
     stages[last].io = model_io_of(scenario, &layers[count - 1]);
     times[last].loss = stage_loss(scenario, kernels, &layers[count - 1]);
     return 0;
@@ -128,6 +128,7 @@ static int given_parts(const struct model *model, const struct plan *plan, int s
 static void from_given(struct arena *arena, const struct model *model, const struct plan *plan, double speed,
                        struct stage *stages, struct stage_times *times)
 {
+    static const struct work_counts nothing;
     int count = plan_virtual_stages(plan);
 
     for (int s = 0; s < count; s++) {
@@ -152,8 +153,13 @@ static void from_given(struct arena *arena, const struct model *model, const str
         };
         stage->nslices = 1;
         times[s].slices = ARENA_ARRAY(arena, struct slice_times, 1);
-        for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
-            times[s].work[kind].seconds = times[s].slices[0].work[kind].seconds = seconds[kind] / (parts * slices * speed);
+        for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
+            struct work_times *own = ARENA_ARRAY(arena, struct work_times, 1);
+
+            times[s].work[kind].seconds = own->seconds = seconds[kind] / (parts * slices * speed);
+            times[s].slices[0].work[kind] = own;
+            stage->slices[0].work[kind] = &nothing;
+        }
     }
 }
 
@@ -165,6 +171,9 @@ int stages_cost(struct arena *arena, const struct scenario *scenario, const stru
 
     *stages = ARENA_ARRAY(arena, struct stage, count);
     *times = ARENA_ARRAY(arena, struct stage_times, count);
+    (*times)[0].hidings = ARENA_ARRAY(arena, struct hiding, HIDINGS_MAX);
+    for (int s = 1; s < count; s++)
+        (*times)[s].hidings = (*times)[0].hidings;
     if (scenario->model.stages.count)
         from_given(arena, &scenario->model, &scenario->plan, kernels->speed, *stages, *times);
     else if (from_layers(arena, scenario, kernels, exchanges, *stages, *times, err))

@@ -70,9 +70,10 @@ struct work_cost {
 };
 void work_cost_add(struct work_cost *sum, const struct work_cost *more);
 
-/* One layer of a stage. Gradient buckets become ready after a layer's backward; ZeRO 3 gathers weights by layer. */
+/* One layer of a stage. Gradient buckets become ready after a layer's backward; ZeRO 3 gathers weights by layer. Equal
+ * layers share their counts and times. */
 struct slice {
-    struct work_counts work[WORK_KIND_COUNT];
+    const struct work_counts *work[WORK_KIND_COUNT];
     const struct layer *layer;   /* NULL where stages are given */
     const double *tensors;   /* trained parameters of each tensor, in the model's order */
     const double *rows;      /* rows of each matrix, 0 for other tensors; NULL: the shapes are unknown */
@@ -88,7 +89,7 @@ struct slice {
     bool recompute;          /* it may be recomputed; under recompute: full it is */
     /* Where a plan chooses selective recomputation by layer: B that the backward needs, and the part of the core of
      * attention that it recomputes. */
-    struct { double activation; struct workspace workspace; struct work_counts core; } selective;
+    struct { double activation; struct workspace workspace; const struct work_counts *core; } selective;
 };
 /* Input, output and loss of a replica under PyTorch's DataParallel, where one GPU computes the loss of all replicas;
  * for one micro-batch. */
@@ -137,8 +138,8 @@ struct pieces { double whole, piece; };
 enum { SCATTER_PIECES = 4 };     /* pieces of a product whose results are summed: Transformer Engine's num_splits */
 /* How long GPUs of one class take for one layer. */
 struct slice_times {
-    struct work_times work[WORK_KIND_COUNT];
-    struct work_times core;  /* of slice.selective.core; 0 s: none */
+    const struct work_times *work[WORK_KIND_COUNT];
+    const struct work_times *core;   /* of slice.selective.core; NULL: none */
 };
 /* The kernels of a layer that hide its exchanges, on a GPU of one class. */
 struct hiding {
@@ -153,7 +154,7 @@ struct hiding {
 struct stage_times {
     struct work_times work[WORK_KIND_COUNT];
     struct slice_times *slices;      /* of the layers, as in stage.slices */
-    struct hiding hidings[HIDINGS_MAX];  /* of exchange.hiding */
+    struct hiding *hidings;  /* of exchange.hiding; all stages share them */
     struct work_times recomputed;    /* what the stage's plan recomputes in a backward; 0 without a plan */
     struct work_times update;        /* the optimizer's update */
     double averaging;        /* s to copy averaged weights, with local steps */

@@ -146,8 +146,26 @@ void exchanges_add_core(const struct layer_costs *costs, struct work_counts *cou
     count_core(costs, counts, layer, false);
 }
 
-/* Counts what the operators send in a phase, of those alone whose forward runs again (`again`); returns how much it is. */
-static int count_sent(const struct layer_costs *costs, struct work_counts *counts, const struct layer *layer, enum phase phase,
+/* Where activations have the batch first, the shares of a sequence do not lie one behind the other: a gather's result is put
+ * together by a copy, and what is to be scattered is taken apart by one (PyTorch, torch/distributed/_functional_collectives.py:
+ * all_gather_tensor and reduce_scatter_tensor, along any dimension but the first). */
+static void add_copies(const struct layer_costs *costs, struct work_times *times, int copies, double bytes)
+{
+    const struct parallelism *spec = &costs->scenario->parallelism;
+    struct cost one;
+
+    if (!copies || spec->sequence_first || !spec->sequence_parallel)
+        return;
+    one = costs_traffic(costs->kernels, "concatenate", CLASS_COPY, 2 * bytes);
+    for (int i = 0; i < copies; i++) {
+        times->seconds += one.seconds;
+        work_times_note(times, &one);
+    }
+}
+
+/* Counts what the operators send in a phase, of those alone whose forward runs again (`again`); returns how much it is. Under
+ * sequence parallelism a sum is a scatter and a gather. */
+static int count_sent(const struct layer_costs *costs, struct work_cost *work, const struct layer *layer, enum phase phase,
                       bool again)
 {
     int all = 0;
@@ -158,7 +176,9 @@ static int count_sent(const struct layer_costs *costs, struct work_counts *count
             int times = phase == PHASE_FORWARD ? sends->forward : phase == PHASE_BACKWARD_INPUT ? sends->backward : 0;
 
             if (times)
-                counts->exchanges[sent(costs, what, sends->bytes, layer->operators[i].delivered)] += times;
+                work->counts.exchanges[sent(costs, what, sends->bytes, layer->operators[i].delivered)] += times;
+            if (what == SENT_SUM || what == SENT_INPUT)
+                add_copies(costs, &work->times, 2 * times, sends->bytes);
             all += times;
         }
     return all;
@@ -166,7 +186,7 @@ static int count_sent(const struct layer_costs *costs, struct work_counts *count
 
 void exchanges_add(const struct layer_costs *costs, struct work_cost *work, const struct layer *layer, enum phase phase)
 {
-    int all = count_sent(costs, &work->counts, layer, phase, false);
+    int all = count_sent(costs, work, layer, phase, false);
 
     if (phase != PHASE_BACKWARD_WEIGHT)
         all += count_core(costs, &work->counts, layer, phase == PHASE_BACKWARD_INPUT);
@@ -175,9 +195,12 @@ void exchanges_add(const struct layer_costs *costs, struct work_cost *work, cons
     /* A column-parallel product saved its shard of the input only, and its weight gradient needs the whole input
      * (Korthikanti et al. 2022, section 4.2.2): an all-gather overlaps with the backward for the input. */
     for (size_t i = 0; i < layer->noperators && phase == PHASE_BACKWARD_WEIGHT; i++)
-        if (costs->scenario->parallelism.sequence_parallel && layer->operators[i].gathers)
-            work->counts.exchanges[exchange_gather(costs->list, layer->operators[i].sends[SENT_INPUT].bytes)] +=
-                layer->operators[i].gathers;
+        if (costs->scenario->parallelism.sequence_parallel && layer->operators[i].gathers) {
+            double bytes = layer->operators[i].sends[SENT_INPUT].bytes;
+
+            work->counts.exchanges[exchange_gather(costs->list, bytes)] += layer->operators[i].gathers;
+            add_copies(costs, &work->times, layer->operators[i].gathers, bytes);
+        }
 }
 
 /* Under recompute: operators. Under sequence parallelism the inputs of both halves of a block are gathered again, and
@@ -198,7 +221,7 @@ void exchanges_add_recomputed(const struct layer_costs *costs, struct work_cost 
     int all = operators ? operators_sums(spec, layer) : 0;
 
     if (!operators) {
-        all = count_sent(costs, &work->counts, layer, PHASE_FORWARD, true);
+        all = count_sent(costs, work, layer, PHASE_FORWARD, true);
         if (layer_sends(layer, SENT_KEYS, true).forward)
             count_core(costs, &work->counts, layer, false);
         if (spec->overlap_products && sums.forward && layer_behind(layer, COLUMN_MLP)) {
@@ -210,9 +233,11 @@ void exchanges_add_recomputed(const struct layer_costs *costs, struct work_cost 
         }
     } else if (all) {
         work->counts.exchanges[sent(costs, SENT_SUM, sums.bytes, 0)] += all;
+        add_copies(costs, &work->times, 2 * all, sums.bytes);
     }
     if (operators && spec->sequence_parallel && sums.forward % 2) {      /* a block of one half gathers one input */
         work->counts.exchanges[exchange_find(costs->list, (struct exchange){.what = SENT_INPUT, .bytes = sums.bytes})]++;
+        add_copies(costs, &work->times, 1, sums.bytes);
         all++;
     }
     if (costs->kernels->launch_blocking)
@@ -315,16 +340,19 @@ void exchanges_overlap(const struct layer_costs *costs, struct layer_cost *cost,
     }
 }
 
-static void add_traffic(struct stage_times *times, struct slice_times *slice, enum work_kind kind, struct cost cost)
+static void add_traffic(struct arena *arena, struct stage_times *times, struct slice_times *slice, enum work_kind kind,
+                        struct cost cost)
 {
-    struct work_times work = {.seconds = cost.seconds};
+    struct work_times work = {.seconds = cost.seconds}, *own = ARENA_ARRAY(arena, struct work_times, 1);
 
     work_times_note(&work, &cost);
-    work_times_add(&slice->work[kind], &work);
+    *own = slice->work[kind] ? *slice->work[kind] : *own;
+    work_times_add(own, &work);
     work_times_add(&times->work[kind], &work);
+    slice->work[kind] = own;
 }
 
-void assembly_add(struct stage_times *times, const struct stage *stages, const struct scenario *scenario,
+void assembly_add(struct arena *arena, struct stage_times *times, const struct stage *stages, const struct scenario *scenario,
                   const struct kernel_costs *costs)
 {
     const struct parallelism *spec = &scenario->parallelism;
@@ -338,9 +366,9 @@ void assembly_add(struct stage_times *times, const struct stage *stages, const s
         both = once;
         both.seconds *= 2;
         both.extrapolated *= 2;
-        add_traffic(&times[s + 1], &times[s + 1].slices[stages[s + 1].nslices - 1], FORWARD, once);
-        add_traffic(&times[s], &times[s].slices[0], BACKWARD, both);
-        add_traffic(&times[s], &times[s].slices[0], BACKWARD_INPUT, both);
+        add_traffic(arena, &times[s + 1], &times[s + 1].slices[stages[s + 1].nslices - 1], FORWARD, once);
+        add_traffic(arena, &times[s], &times[s].slices[0], BACKWARD, both);
+        add_traffic(arena, &times[s], &times[s].slices[0], BACKWARD_INPUT, both);
     }
 }
 

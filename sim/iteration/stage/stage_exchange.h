@@ -28,7 +28,7 @@ void exchanges_overlap(const struct layer_costs *costs, struct layer_cost *cost,
  * cleared; PyTorch's all_gather into a list of tensors gathers into another buffer, and copies it into the list
  * (ProcessGroupNCCL.cpp); the result is cloned. A forward does so once, for its input; a backward twice, for its output
  * and for the output's gradient. */
-void assembly_add(struct stage_times *times, const struct stage *stages, const struct scenario *scenario,
+void assembly_add(struct arena *arena, struct stage_times *times, const struct stage *stages, const struct scenario *scenario,
                   const struct kernel_costs *costs);
 
 /* B of the boundary after a stage, of all GPUs that hold the stage and of all samples of a micro-batch. */

@@ -1,5 +1,6 @@
 #include "steady/rounding.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "engine/jitter.h"
@@ -30,12 +31,25 @@ bool timeline_shares_links(const struct timeline *timeline, const struct cluster
     return shares;
 }
 
+/* Whether any end would change by a larger share of the timeline than that. */
+static bool moves_far(const struct timeline *timeline)
+{
+    double most = MOST_GROWN / DIFFERENCE * timeline->makespan;
+    size_t count = timeline->program->ops.count, i = 0;
+
+    while (i < count && fabs(timeline->moved[i]) <= most)
+        i++;
+    return i < count;
+}
+
 bool rounding_grows(const struct timeline *timeline, const struct cluster *cluster)
 {
     struct program program;
     struct timeline other;
     bool grows;
 
+    if (timeline->moved && !timeline->unclear)
+        return moves_far(timeline);
     if (cluster->ideal || !timeline_shares_links(timeline, cluster))
         return false;
     program = program_copy(timeline->program);

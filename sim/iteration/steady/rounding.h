@@ -10,9 +10,10 @@
 
 /* Whether any transfer of the timeline took longer than it would alone. */
 bool timeline_shares_links(const struct timeline *timeline, const struct cluster *cluster);
-/* Whether the times of the timeline would differ by much more than the durations of its kernels, if these differed a
- * little. It replays the program once more, with random differences, where flows shared links; where none did, a time
- * is a sum or the later one of two, and differences do not grow. */
+/* Whether the times of the timeline would differ by much more than the durations of its works, if these differed a little.
+ * A
+ * watched timeline tells it, unless it is unclear. Else the program is replayed once more, with random differences, where
+ * flows shared links; where none did, a time is a sum or the later one of two, and differences do not grow. */
 bool rounding_grows(const struct timeline *timeline, const struct cluster *cluster);
 
 #endif

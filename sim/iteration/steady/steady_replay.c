@@ -25,7 +25,11 @@ int steady_replay(enum engine engine, struct program *program, struct timeline *
                   struct error *err)
 {
     struct apart *apart = apart_of(program, shorter);
-    int rc = apart ? apart_replay(apart, engine, program, timeline, shorter, err)
+    int rc;
+
+    if (engine != ENGINE_SIMGRID)
+        timeline_watch(timeline);
+    rc = apart ? apart_replay(apart, engine, program, timeline, shorter, err)
                    : replay_together(engine, program, timeline, shorter, err);
 
     apart_release(apart);

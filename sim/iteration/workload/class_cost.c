@@ -28,33 +28,39 @@ static struct work_times mean_times(const struct token_slice *slices, int n, int
     for (int i = 0; i < n; i++) {
         const struct stage_times *own = &slices[i].times[s];
 
-        work_times_add(&mean, layer < 0 ? &own->work[kind] : &own->slices[layer].work[kind]);
+        work_times_add(&mean, layer < 0 ? &own->work[kind] : own->slices[layer].work[kind]);
     }
     scale(&mean, 1.0 / n);
     return mean;
 }
 
 /* Works of stage s, and what they keep, in the mean of all slices. Slices of as many tokens exchange as much. */
-static void average_stage(const struct token_slice *slices, int n, int s, struct stage *stage, struct stage_times *times)
+static void average_stage(struct arena *arena, const struct token_slice *slices, int n, int s, struct stage *stage,
+                          struct stage_times *times)
 {
     int layers = (int)stage->nslices;
 
     for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
+        struct work_times *means = ARENA_ARRAY(arena, struct work_times, layers);
+        struct work_counts *counts = ARENA_ARRAY(arena, struct work_counts, layers);
+
         times->work[kind] = mean_times(slices, n, s, -1, kind);
-        for (int l = 0; l < layers; l++)
-            times->slices[l].work[kind] = mean_times(slices, n, s, l, kind);
+        for (int l = 0; l < layers; l++) {
+            means[l] = mean_times(slices, n, s, l, kind);
+            counts[l] = *stage->slices[l].work[kind];
+            for (int i = 1; i < n; i++)
+                counts[l].flop += (slices[i].stages[s].slices[l].work[kind]->flop - counts[l].flop) * (1.0 / (i + 1));
+            times->slices[l].work[kind] = &means[l];
+            stage->slices[l].work[kind] = &counts[l];
+        }
     }
     for (int i = 1; i < n; i++) {
         const struct stage *own = &slices[i].stages[s];
         double part = 1.0 / (i + 1);             /* a running mean: equal numbers give their very value */
 
         stage->activation += (own->activation - stage->activation) * part;
-        for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
+        for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
             stage->work[kind].flop += (own->work[kind].flop - stage->work[kind].flop) * part;
-            for (int l = 0; l < layers; l++)
-                stage->slices[l].work[kind].flop +=
-                    (own->slices[l].work[kind].flop - stage->slices[l].work[kind].flop) * part;
-        }
     }
 }
 
@@ -135,6 +141,6 @@ int class_cost(struct arena *arena, struct scenario *scenario, const struct kern
     }
     copy_first(arena, &class->slices[0], count, class);
     for (int s = 0; s < count; s++)
-        average_stage(class->slices, n, s, &class->stages[s], &class->times[s]);
+        average_stage(arena, class->slices, n, s, &class->stages[s], &class->times[s]);
     return 0;
 }

@@ -76,6 +76,8 @@ struct parallelism {
     int overlap_dispatch;            /* enum overlap_dispatch */
     int chunks;
     bool sequence_parallel, scatter_gather;
+    bool sm_margin;                  /* products leave multiprocessors to collectives beside them */
+    bool sequence_first;             /* false: what a tensor group gathers or scatters is copied too */
     bool partitioned_outputs;        /* a stage keeps its share of a boundary, and gathers it again */
     bool overlap_p2p;                /* boundaries are sent while the sender does its next work */
     bool one_communicator;           /* a stage's sends and receives take turns */

@@ -93,6 +93,8 @@ static const struct rule idle_strategy_list[] = {
     {"strategy.live_parameters", RULE_IDLE, "strategy.live_parameters != 1000000000" NOT_BY_TENSOR, BY_LAYER, NULL},
     {"strategy.reuse_distance", RULE_IDLE, "strategy.reuse_distance != 1000000000" NOT_BY_TENSOR, BY_LAYER, NULL},
     {"strategy.prefetch", RULE_IDLE, "strategy.prefetch != 50000000" NOT_BY_TENSOR, BY_LAYER, NULL},
+    {"strategy.sequence_first", RULE_IDLE, "!strategy.sequence_first && !strategy.sequence_parallel",
+     "nobody gathers parts of a sequence; expected 'sequence_parallel: true' with it", NULL},
     {"strategy.partitioned_outputs", RULE_IDLE, "strategy.partitioned_outputs && strategy.sequence_parallel",
      "under sequence_parallel nobody needs a whole boundary; expected that to be false", NULL},
     {"strategy.partitioned_outputs", RULE_IDLE,

@@ -139,6 +139,12 @@ static const struct field parallelism_fields[] = {
                             "once to each GPU and each node that has any of them, and there copied (DeepEP, HybridEP)"),
      .brief = "how often a GPU sends a token whose experts are on other GPUs; where strategy.dispatcher is left out, copies "
               "is alltoall, and once is the software's own dispatcher that does so, else deepep"},
+    {KEY(parallelism, sm_margin), .kind = FIELD_BOOL, .fallback = "true",
+     .brief = "GEMMs leave the multiprocessors free that a collective beside them occupies; false: on Hopper each takes twice "
+              "as long while one runs (PyTorch, unless sm_carveout is set)"},
+    {KEY(parallelism, sequence_first), .kind = FIELD_BOOL, .fallback = "true",
+     .brief = "activations have the sequence as their first dimension (Megatron-LM); false: the batch, so that under "
+              "sequence_parallel each gather and each scatter also copies the whole tensor (PyTorch's DTensor)"},
     {KEY(parallelism, scatter_gather), .kind = FIELD_BOOL, .fallback = "true",
      .brief = "true: each GPU of a tensor-parallel group sends a share of the stage's output, and the receiving group "
               "gathers the shares; false: each GPU sends all of it; sequence_parallel always sends shares"},
@@ -290,8 +296,8 @@ const struct table strategy_table = {
     TABLE("strategy", "how the model is divided and in which order it is computed",
           parallelism, parallelism_fields),
     .extension = strategy_options, .extension_at = strategy_options_at, .misplaced = option_misplaced, .hides = hides_split,
-    .delegated = "context_blocks overlap_context scatter_gather partitioned_outputs overlap_p2p one_communicator "
-                 "duplex_p2p overlap_tensor overlap_products overlap_gathers dispatch divided_states reduce_scatter "
+    .delegated = "context_blocks overlap_context sm_margin sequence_first scatter_gather partitioned_outputs overlap_p2p "
+                 "one_communicator duplex_p2p overlap_tensor overlap_products overlap_gathers dispatch divided_states reduce_scatter "
                  "reshard_after_forward small_units sums_once first_bucket bucket flatten live_parameters reuse_distance prefetch "
                  "server balance",
 };

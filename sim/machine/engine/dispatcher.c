@@ -37,11 +37,10 @@ static void list_turns(struct dispatcher *dispatcher)
 {
     const struct program *program = dispatcher->program;
     size_t lanes = program->lanes.count, used = 0;
-    bool *chooses;
+    bool *chooses = program->choices.count ? xcalloc(lanes, sizeof *chooses) : NULL;
 
-    if (!program->choices.count)
+    if (!chooses)
         return;
-    chooses = xcalloc(lanes, sizeof *chooses);
     dispatcher->turns = xcalloc(lanes, sizeof *dispatcher->turns);
     dispatcher->turn_ops = xcalloc(program->ops.count, sizeof *dispatcher->turn_ops);
     for (size_t i = 0; i < program->choices.count; i++)
@@ -88,17 +87,16 @@ static inline void settle(struct dispatcher *dispatcher, uint32_t id)
         hand_out(dispatcher, id);
         return;
     }
-    dispatcher->end[id] = dispatcher->start[id];
-    if (op->kind == OP_COMPUTE)
-        dispatcher->end[id] += op->amount;
-    else
-        dispatcher->end[id] += dispatcher->costs[op->traits].latency;
+    dispatcher->end[id] =
+        dispatcher->start[id] + (op->kind == OP_COMPUTE ? op->amount : dispatcher->costs[op->traits].latency);
+    if (dispatcher->moved && op->kind == OP_COMPUTE)
+        dispatcher->moved[id] += timeline_longer(id) * op->amount;
     *GROW(&dispatcher->known) = id;
 }
 
-/* Whether all dependencies of the operation have ended, the first `seen` of which have; else its lane waits for the
- * first that has not. `start`: it may not start before. */
-static bool may_start(struct dispatcher *dispatcher, uint32_t lane, uint32_t id, uint32_t seen, double start)
+/* Whether all dependencies of the operation have ended, the first `seen` of which have; else its lane waits for the first
+ * that has not. It may not start before `start`, which changes by `moved`: of two that end together by the larger change. */
+static bool may_start(struct dispatcher *dispatcher, uint32_t lane, uint32_t id, uint32_t seen, double start, double moved)
 {
     struct dep_list deps = program_deps(dispatcher->program, &dispatcher->program->ops.items[id]);
     uint32_t next = dispatcher->ops[id].next;
@@ -117,9 +115,13 @@ static bool may_start(struct dispatcher *dispatcher, uint32_t lane, uint32_t id,
             may = false;
             break;
         }
+        if (dispatcher->moved && dispatcher->end[dep] >= start)
+            moved = dispatcher->end[dep] > start ? dispatcher->moved[dep] : fmax(moved, dispatcher->moved[dep]);
         start = dispatcher->end[dep] > start ? dispatcher->end[dep] : start;
     }
     dispatcher->start[id] = start;
+    if (dispatcher->moved)
+        dispatcher->moved[id] = moved;
     return may;
 }
 
@@ -154,7 +156,7 @@ static void run(struct dispatcher *dispatcher, struct turns *turns, size_t at, d
         turns->ahead = at + 1;
         turns->advanced++;
     }
-    if (may_start(dispatcher, dispatcher->program->ops.items[id].lane, id, 0, now))
+    if (may_start(dispatcher, dispatcher->program->ops.items[id].lane, id, 0, now, 0))
         settle(dispatcher, id);
 }
 
@@ -189,9 +191,7 @@ static void give_turn(struct dispatcher *dispatcher, struct turns *turns, double
 
 static int by_id(const void *a, const void *b)
 {
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-    return x < y ? -1 : x > y;
+    return *(const uint32_t *)a < *(const uint32_t *)b ? -1 : *(const uint32_t *)a > *(const uint32_t *)b;
 }
 
 /* Ascending; most often there are two. */
@@ -219,8 +219,7 @@ static void settle_woken(struct dispatcher *dispatcher)
 {
     struct dispatcher_ids *woken = &dispatcher->woken;
 
-    if (woken->count > 1)
-        sort_ids(woken);
+    sort_ids(woken);
     for (size_t i = 0; i < woken->count; i++)
         settle(dispatcher, woken->items[i]);
     woken->count = 0;
@@ -232,6 +231,7 @@ static void wake(struct dispatcher *dispatcher, uint32_t id)
     const struct op *op = &dispatcher->program->ops.items[id];
     bool buffered = op->kind == OP_TRANSFER && op_traits(dispatcher->program, op)->transfer.buffered;
     double end = dispatcher->end[id], left = buffered ? end - dispatcher->costs[op->traits].latency : end;
+    double moved = dispatcher->moved ? dispatcher->moved[id] : 0;
     uint32_t lane = dispatcher->ops[id].waiting, next = dispatcher->ops[id].next;
     struct turns *turns = dispatcher->turns && dispatcher->turns[op->lane].count ? &dispatcher->turns[op->lane] : NULL;
 
@@ -241,11 +241,12 @@ static void wake(struct dispatcher *dispatcher, uint32_t id)
     while (lane != NONE) {
         struct dispatcher_lane own = dispatcher->lanes[lane];
 
-        if (may_start(dispatcher, lane, own.present, own.seen, dispatcher->start[own.present]))
+        if (may_start(dispatcher, lane, own.present, own.seen, dispatcher->start[own.present],
+                      dispatcher->moved ? dispatcher->moved[own.present] : 0))
             *GROW(&dispatcher->woken) = own.present;
         lane = own.also;
     }
-    if (!turns && next != NONE && may_start(dispatcher, op->lane, next, 0, left))
+    if (!turns && next != NONE && may_start(dispatcher, op->lane, next, 0, left, moved))
         *GROW(&dispatcher->woken) = next;
     if (dispatcher->woken.count)
         settle_woken(dispatcher);
@@ -284,7 +285,7 @@ static void begin_lanes(struct dispatcher *dispatcher)
     for (size_t i = 0; i < first; i++) {
         uint32_t id = dispatcher->woken.items[i], lane = program->ops.items[id].lane;
 
-        if (!(dispatcher->turns && dispatcher->turns[lane].count) && may_start(dispatcher, lane, id, 0, 0))
+        if (!(dispatcher->turns && dispatcher->turns[lane].count) && may_start(dispatcher, lane, id, 0, 0, 0))
             dispatcher->woken.items[ready++] = id;
     }
     dispatcher->woken.count = ready;
@@ -335,13 +336,12 @@ void dispatcher_init(struct dispatcher *dispatcher, const struct program *progra
 bool dispatcher_take(struct dispatcher *dispatcher, uint32_t *id)
 {
     struct dispatcher_ready *ready = &dispatcher->ready;
+    bool any = ready->count > 0;
 
-    if (ready->count == 0)
-        return false;
     *id = ready->items[ready->first];
-    ready->first = ready_at(ready, 1);
-    ready->count--;
-    return true;
+    ready->first = any ? ready_at(ready, 1) : ready->first;
+    ready->count -= any;
+    return any;
 }
 
 /* The end of an operation may let two begin: the next one of its lane, and the present one of a lane that waits for it.

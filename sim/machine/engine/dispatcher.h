@@ -23,6 +23,7 @@ struct dispatcher {
     const struct cluster *cluster;
     struct transfer_cost *costs;     /* by traits */
     double *start, *end;             /* the timeline's; a start is meaningful once its operation was handed out */
+    double *moved;                   /* timeline.moved, or NULL; of the start until the operation's end is known */
     size_t left;                     /* operations whose end is not known */
     double latest;                   /* s: the latest end that is */
     struct dispatcher_lane *lanes;
@@ -35,15 +36,15 @@ struct dispatcher {
     struct dispatcher_ready { uint32_t *items; size_t first, count, capacity; } ready;
 };
 
-/* `start` and `end` have a value an operation. Settles the operations that need no transfer of bytes. */
+/* `start` and `end` have a value an operation. Settles the operations that need no transfer of bytes. Set `moved` before. */
 void dispatcher_init(struct dispatcher *dispatcher, const struct program *program, const struct cluster *cluster,
                      double *start, double *end);
 /* Takes the operation that became ready first; false: none is ready. It is a transfer, whose start[] is known and may
  * be in the future, or a COMPUTE with a choice. For a choice the engine calls dispatcher_choose at
  * dispatcher_choice_time, after it has called dispatcher_end for all transfers that end before. */
 bool dispatcher_take(struct dispatcher *dispatcher, uint32_t *id);
-/* The transfer ends at `end`, which may be in the future if it is buffered. Settles all operations that need no other
- * transfer. */
+/* The transfer ends at `end`, which may be in the future if it is buffered; the caller has set `moved` of it. Settles all
+ * operations that need no other transfer. */
 void dispatcher_end(struct dispatcher *dispatcher, uint32_t id, double end);
 /* The operation will end soon: fetches from memory what dispatcher_end() will need, in steps from 0 on, each a little
  * after the one before, which it builds on. Nothing but speed depends on it. */

@@ -84,16 +84,19 @@ void flows_narrow(struct flows *flows, struct flow_route *route)
     route->hops = kept;
 }
 
-static void note_change(struct flows *flows, uint32_t id)
+static void note_change(struct flows *flows, uint32_t id, double moved)
 {
     struct flow_link *link = &flows->links[id];
 
-    if (!link->changed)
-        append(&flows->changed, id);
+    flows->unclear |= link->changed && link->moved != moved;
+    if (link->changed)
+        return;
+    append(&flows->changed, id);
     link->changed = true;
+    link->moved = moved;
 }
 
-void flows_start(struct flows *flows, uint32_t id, const struct flow_route *route, double units, double now)
+void flows_start(struct flows *flows, uint32_t id, const struct flow_route *route, double units, double now, double moved)
 {
     struct flow *flow = flow_of(flows, id);
 
@@ -105,6 +108,8 @@ void flows_start(struct flows *flows, uint32_t id, const struct flow_route *rout
     flow->there = true;
     flow->since = now;
     flow->rate = flow->level = 0;
+    flow->moved.left = 0;
+    flow->moved.since = moved;
     for (uint32_t hop = 0; hop < flow->hops; hop++) {
         uint32_t number = flows->route_links.items[route->first + hop], at = (id << flows->shift) | hop;
         struct flow_link *link = &flows->links[number];
@@ -114,11 +119,11 @@ void flows_start(struct flows *flows, uint32_t id, const struct flow_route *rout
             hop_of(flows, link->first)->previous = at;
         link->first = at;
         link->count++;
-        note_change(flows, number);
+        note_change(flows, number, moved);
     }
 }
 
-void flows_stop(struct flows *flows, uint32_t id)
+double flows_stop(struct flows *flows, uint32_t id)
 {
     struct flow *flow = flow_of(flows, id);
 
@@ -133,9 +138,10 @@ void flows_stop(struct flows *flows, uint32_t id)
         else
             link->first = own.next;
         link->count--;
-        note_change(flows, own.link);
+        note_change(flows, own.link, flow->moved.end);
     }
     flow->there = false;
+    return flow->moved.end;
 }
 
 void flows_release(struct flows *flows)

@@ -29,6 +29,8 @@ struct flows {
         started, changed,            /* flows, links: since links were shared last */
         open, filling, full;         /* flows and links of the component whose rates are being found */
     double lowest_cap;               /* of its flows that still rise */
+    double moved;                    /* of the time, for the component's flows (timeline.moved) */
+    bool unclear;                    /* flows of a component came or went together whose times change differently */
     uint32_t round;                  /* counts how often links were shared */
 };
 
@@ -47,10 +49,11 @@ struct flow_route flows_route(struct flows *flows, int src, int dst);
 void flows_plan(struct flows *flows, const struct flow_route *route);
 /* Takes those links out of the route on which no planned flow makes another one slower; once all are planned. */
 void flows_narrow(struct flows *flows, struct flow_route *route);
-/* Begins a flow on a route at `now` (s). Its end is known after flows_share. */
-void flows_start(struct flows *flows, uint32_t id, const struct flow_route *route, double units, double now);
-/* Takes a flow away, whatever it has left. If `ends` still has its end, it stays there. */
-void flows_stop(struct flows *flows, uint32_t id);
+/* Begins a flow on a route at `now` (s), which changes by `moved` (timeline.moved). Its end is known after flows_share. */
+void flows_start(struct flows *flows, uint32_t id, const struct flow_route *route, double units, double now, double moved);
+/* Takes a flow away, whatever it has left. If `ends` still has its end, it stays there. Returns by how much its end
+ * changes. */
+double flows_stop(struct flows *flows, uint32_t id);
 /* Shares the links anew between the flows that are there at `now`, and writes changed ends to `ends`. */
 void flows_share(struct flows *flows, double now);
 void flows_release(struct flows *flows);

@@ -11,6 +11,7 @@ struct flow {
     double cap;                      /* units/s of the narrowest link */
     double level;                    /* the rate that is being found; 0: it is still rising */
     double end;                      /* s: when it will end if its rate stays */
+    struct { double left, since, end; } moved;       /* how these change with a change of durations (timeline.moved) */
     uint32_t round;                  /* the last search that found it */
     uint8_t hops;                    /* links of its route */
     bool there;                      /* there is such a flow */
@@ -24,6 +25,7 @@ struct flow {
 struct flow_link {
     double capacity;                 /* units/s; 0: the link has not been used yet */
     double room;                     /* of it, while rates are found: not taken by flows whose rates are known */
+    double moved;                    /* of the time when it first got or lost a flow since links were shared */
     uint32_t open;                   /* flows whose rates are not */
     uint32_t first, count;           /* its flows */
     uint32_t most;                   /* flows that it carries at their caps */

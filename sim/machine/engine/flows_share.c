@@ -40,6 +40,7 @@ static void reach(struct flows *flows, uint32_t id)
 
         if (!binds(link) || link->round == flows->round)
             continue;
+        flows->unclear |= link->changed && link->moved != flows->moved;
         link->round = flows->round;
         link->room = link->capacity;
         link->open = link->count;
@@ -166,15 +167,21 @@ static size_t fix_full(struct flows *flows, double level)
     return fixed;
 }
 
-/* A flow's rate is known. What has been sent is counted even where its rate stays: SimGrid rounds at these times. */
-static void go_on(struct flow *flow, double now)
+/* A flow's rate is known. What has been sent is counted even where its rate stays: SimGrid rounds at these times.
+ * `moved`: of the time when links are shared; a flow that begins at that time does so when it does. */
+static void go_on(struct flow *flow, double now, double moved)
 {
     double left = flow->left - flow->rate * (now - flow->since);
 
+    if (flow->rate > 0) {
+        flow->moved.left -= flow->rate * (moved - flow->moved.since);
+        flow->moved.since = moved;
+    }
     flow->left = left > 0 ? left : 0;
     flow->since = now;
     flow->rate = flow->level;
     flow->end = now + flow->left / flow->rate;
+    flow->moved.end = flow->moved.since + flow->moved.left / flow->rate;
 }
 
 static void announce(struct flows *flows, uint32_t id)
@@ -195,7 +202,7 @@ static void announce_ends(struct flows *flows, double now)
     for (size_t i = 0; i < open->count; i++) {
         struct flow *flow = flow_of(flows, open->items[i]);
 
-        go_on(flow, now);
+        go_on(flow, now, flows->moved);
         first = lower(first, flow->end);
     }
     for (size_t i = 0; i < open->count; i++) {
@@ -220,8 +227,9 @@ static bool unhindered(const struct flows *flows, const struct flow *flow)
 }
 
 /* Shares the links of one component, and tells when its flows will end. */
-static void share_component(struct flows *flows, uint32_t id, double now)
+static void share_component(struct flows *flows, uint32_t id, double now, double moved)
 {
+    flows->moved = moved;
     find_component(flows, id);
     for (size_t rising = flows->open.count; rising;) {
         double level = lowest_level(flows), cap = flows->lowest_cap;
@@ -246,7 +254,7 @@ static void begin_alone(struct flows *flows, uint32_t id, double now)
     flow->round = flows->round;
     flow->level = flow->cap;
     flow->rate = 0;
-    go_on(flow, now);
+    go_on(flow, now, 0);
     announce(flows, id);
 }
 
@@ -259,10 +267,10 @@ static void share_link(struct flows *flows, struct flow_link *link, double now)
     link->changed = false;
     link->bound = binds(link);
     if (link->bound && link->round != flows->round)
-        share_component(flows, link->first >> flows->shift, now);
+        share_component(flows, link->first >> flows->shift, now, link->moved);
     for (uint32_t at = did && !link->bound ? link->first : NONE; at != NONE; at = next_of(flows, at))
         if (flow_of(flows, at >> flows->shift)->round != flows->round)
-            share_component(flows, at >> flows->shift, now);
+            share_component(flows, at >> flows->shift, now, link->moved);
 }
 
 void flows_share(struct flows *flows, double now)
@@ -279,7 +287,7 @@ void flows_share(struct flows *flows, double now)
         if (unhindered(flows, flow))
             begin_alone(flows, id, now);
         else
-            share_component(flows, id, now);
+            share_component(flows, id, now, flow->moved.since);
     }
     flows->changed.count = flows->started.count = 0;
 }

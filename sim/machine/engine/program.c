@@ -236,6 +236,21 @@ void timeline_init(struct timeline *timeline, const struct program *program)
     timeline->end = xcalloc(count, sizeof *timeline->end);
 }
 
+void timeline_watch(struct timeline *timeline)
+{
+    timeline->moved = xcalloc(timeline->program->ops.count + 1, sizeof *timeline->moved);
+}
+
+/* By splitmix64 (Steele, Lea and Flood 2014); from -sqrt(3) to sqrt(3). */
+double timeline_longer(uint32_t id)
+{
+    uint64_t state = (id + 1) * UINT64_C(0x9E3779B97F4A7C15);
+
+    state = (state ^ (state >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    state = (state ^ (state >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return 0x1.bb67ae8584caap-63 * (double)(int64_t)(state ^ (state >> 31));
+}
+
 static int by_start(const void *a, const void *b, void *context)
 {
     const struct timeline *timeline = context;
@@ -276,5 +291,6 @@ void timeline_release(struct timeline *timeline)
     free(timeline->start);
     free(timeline->end);
     free(timeline->repeats);
+    free(timeline->moved);
     memset(timeline, 0, sizeof *timeline);
 }

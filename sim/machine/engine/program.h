@@ -208,11 +208,17 @@ struct timeline {
     const struct program *program;
     double *start, *end;     /* a value an operation */
     double makespan;         /* the latest end; 0 for an empty program */
+    double *moved;           /* of a watched one: how much each end changes (timeline_watch); of any other NULL */
+    bool unclear;            /* what shared a link at one time changes by unequal times: `moved` does not tell what follows */
     /* Of a program that was cut short (steady/steady.h); of any other NULL. */
     struct repeat *repeats;  /* one for each `repeat_ranks` ranks: of a replica, or of all replicas */
     int repeat_ranks;
 };
 void timeline_init(struct timeline *timeline, const struct program *program);
+/* The fast engine then notes how much each end changes where each COMPUTE takes longer by a small share of its seconds,
+ * drawn at random with variance 1 (timeline_longer): a derivative. */
+void timeline_watch(struct timeline *timeline);
+double timeline_longer(uint32_t id);
 /* What is repeated of a rank; no times: nothing. */
 static inline struct repeat timeline_repeat(const struct timeline *timeline, int rank)
 {

@@ -98,7 +98,8 @@ static void begin_bytes(struct fast *fast, const struct op *op)
 
     fast->under_way[op->lane].does = SENDS;
     flows_start(&fast->flows, op->lane, &fast->routes[op->traits],
-                resolution_units(&fast->resolution, flow_bytes(op->amount, transfer)), fast->now);
+                resolution_units(&fast->resolution, flow_bytes(op->amount, transfer)), fast->now,
+                fast->dispatcher.moved ? fast->dispatcher.moved[fast->under_way[op->lane].id] : 0);
 }
 
 /* The latency that passes before the bytes of a transfer begin, or, if it is buffered, after they have left. */
@@ -159,7 +160,10 @@ static void happen(struct fast *fast, uint32_t lane)
     const struct op *op = &fast->program->ops.items[under_way.id];
 
     if (under_way.does == SENDS) {
-        flows_stop(&fast->flows, lane);
+        double moved = flows_stop(&fast->flows, lane);
+
+        if (fast->dispatcher.moved)
+            fast->dispatcher.moved[under_way.id] = moved;
         dispatcher_end(&fast->dispatcher, under_way.id, fast->now + latency(fast, op, true));
     } else if (op->kind == OP_TRANSFER) {
         begin_bytes(fast, op);
@@ -194,7 +198,7 @@ static void happen_together(struct fast *fast)
 void replay_fast(const struct program *program, const struct cluster *cluster, struct timeline *timeline)
 {
     size_t lanes = program->lanes.count;
-    struct fast fast = {.program = program, .cluster = cluster};
+    struct fast fast = {.program = program, .cluster = cluster, .dispatcher.moved = timeline->moved};
 
     if (!moves_bytes(program, cluster)) {
         replay_ideal(program, cluster, timeline);
@@ -219,6 +223,7 @@ void replay_fast(const struct program *program, const struct cluster *cluster, s
         begin_ready(&fast);
     }
     timeline->makespan = fast.dispatcher.latest;
+    timeline->unclear = fast.flows.unclear;
     dispatcher_release(&fast.dispatcher);
     flows_release(&fast.flows);
     event_heap_release(&fast.events);

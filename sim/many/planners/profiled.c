@@ -30,11 +30,11 @@ static struct exchange_cost price_profiled(const struct pricing *pricing, const 
 static double work_seconds(const struct profiling *profiling, const struct stage *stage, const struct stage_times *times,
                            const struct slice *slice, enum work_kind kind)
 {
-    double seconds = slice_times(stage, times, slice)->work[kind].seconds;
+    double seconds = slice_times(stage, times, slice)->work[kind]->seconds;
 
     for (int i = 0; i < stage->exchanges->count; i++)
-        if (slice->work[kind].exchanges[i] && stage->exchanges->items[i].by != HIDDEN_BY_WORK)
-            seconds += slice->work[kind].exchanges[i] *
+        if (slice->work[kind]->exchanges[i] && stage->exchanges->items[i].by != HIDDEN_BY_WORK)
+            seconds += slice->work[kind]->exchanges[i] *
                        exchange_cost(&profiling->pricing, &stage->exchanges->items[i], times->hidings).seconds;
     return seconds;
 }

@@ -76,7 +76,7 @@ static void record_assembly(const struct scenario *scenario, const struct worklo
     times = ARENA_ARRAY(&arena, struct stage_times, stages);
     for (int i = 0; i < stages; i++)
         times[i].slices = ARENA_ARRAY(&arena, struct slice_times, workload->stages[i].nslices);
-    assembly_add(times, workload->stages, scenario, scenario_first_costs(scenario));
+    assembly_add(&arena, times, workload->stages, scenario, scenario_first_costs(scenario));
     for (size_t i = 0; i < COUNT(parts); i++) {
         const struct work_times *work = &times[s].work[parts[i].kind];
         struct kernel kernel = {.name = "assemble", .kind = KERNEL_MEMORY, .class = CLASS_COPY, .dtype = DTYPE_FP32,

@@ -97,7 +97,7 @@ static int find_shortage(const struct workload *workload, struct run *run, struc
 {
     struct simulate_options options = memory_options_of(workload->scenario);
 
-    if (options.what == LOWER_ITERATION || memory_seems_to_fit(workload))
+    if (!options.memory || memory_seems_to_fit(workload))
         return 0;
     if (simulate(workload, options, run, err))
         return -1;

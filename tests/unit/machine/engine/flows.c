@@ -79,7 +79,7 @@ static void start(struct flows *flows, uint32_t flow, int src, int dst, double u
 
     if (planned)
         flows_narrow(flows, &route);
-    flows_start(flows, flow, &route, units, now);
+    flows_start(flows, flow, &route, units, now, 0);
 }
 
 /* Where a flow goes. */
