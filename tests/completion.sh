@@ -74,6 +74,7 @@ offers 'dtsim run a.yaml --set memory.offload=' none activations tensors weights
 offers 'dtsim run a.yaml --set strategy.micro_batch_g' strategy.micro_batch_group=
 offers "dtsim run $scenario --set strategy.tensor=" 1 2
 offers "dtsim check $scenario --values strategy.tens" strategy.tensor=
+offers "dtsim run $scenario --set strategy.pipeline=2 --set cluster.nodes=2 --set strategy.tensor=" 1 2 4 8
 offers "dtsim run $scenario --set strategy.schedule=pipedream" pipedream pipedream-2bw
 offers "dtsim run $scenario --set strategy.zero=1 --set strategy.local_steps="
 offers 'dtsim help gpt2-1' gpt2-1.5b gpt2-124m
