@@ -8,16 +8,6 @@
 #include "scenario/scenario.h"
 #include "sweep/paths.h"
 
-/* Paths whose values are names of files. */
-static const struct { const char *path, *folder; } path_files[] = {
-    {"cluster", "platforms"},
-    {"cluster.platform", "platforms"},
-    {"cluster.gpu", "platforms/gpus"},
-    {"cluster.network", "platforms/networks"},
-    {"cluster.network.name", "platforms/networks"},
-    {"model.preset", "scenarios/models"},
-};
-
 /* The word that is completed, and what may stand in its place so far. */
 struct completion {
     struct arena arena;
@@ -74,17 +64,17 @@ static void offer_known(struct completion *completion, const char *path)
     static const char *const booleans[] = {"true", "false", NULL};
     const struct field *field = scenario_field(path);
 
-    for (size_t i = 0; i < COUNT(path_files); i++)
-        if (!strcmp(path, path_files[i].path)) {
-            offer_all(completion, data_names(&completion->arena, path_files[i].folder, &completion->err));
-            return;
-        }
     /* `strategy.schedule` stands for strategy.schedule.name */
     for (size_t i = 0; field && field->table && field->table->shorthand && i < field->table->count; i++)
         if (!strcmp(field->table->fields[i].key, field->table->shorthand)) {
             field = &field->table->fields[i];
             break;
         }
+    if (field && field->files)
+        offer_all(completion, data_names(&completion->arena, field->files, &completion->err));
+    for (const char *name = field && field->names ? field->names : ""; *name; name += strcspn(name, " "))
+        if (*(name += strspn(name, " ")))
+            offer(completion, arena_strndup(&completion->arena, name, strcspn(name, " ")));
     if (field && field->kind == FIELD_BOOL)
         offer_all(completion, booleans);
     if (field && (field->kind == FIELD_CHOICE || field->kind == FIELD_CHOICES))
