@@ -4,6 +4,7 @@
 #include "engine/replay.h"
 #include "files/json.h"
 #include "report/explanation.h"
+#include "view/view.h"
 
 enum { OPT_ENGINE, OPT_JSON, OPT_MARKDOWN };
 
@@ -16,12 +17,11 @@ static void print(const struct explanation *explanation, const struct explain_ex
     struct printing *printing = context;
 
     if (printing->arguments->values[OPT_JSON]) {
-        json_t *json = explanation_json(explanation);
+        json_t *json = view_json(&explanation_view, explanation);
 
         if (expected->other_build && expected->seconds > 0)      /* that folder's numbers may be others */
             json_put(json, "folder_iteration_time_s", json_real(expected->seconds));
-        json_print(json, stdout);
-        json_decref(json);
+        json_print_all(json, stdout);
     } else if (printing->arguments->values[OPT_MARKDOWN]) {
         explanation_markdown(explanation, stdout);
     } else {

@@ -10,11 +10,17 @@
 #include "import/nccl_run.h"
 #include "import/pipedream_profile.h"
 #include "jobs/jobs.h"
-#include "megatron/megatron.h"
+#include "launch/dialect.h"
 #include "schedule/order.h"
 
+/* The command line's options for a file. */
+struct import_hints {
+    struct nccl_hints nccl;
+    struct import_options launch;
+    const char *kind;                /* the word for the kind of file */
+};
 /* What a file becomes, as a tree; NULL where the file is wrong, or where it was printed already. */
-typedef struct node *importer(struct arena *arena, const char *path, const struct nccl_hints *hints,
+typedef struct node *importer(struct arena *arena, const char *path, const struct import_hints *hints,
                               struct error *err);
 
 static struct node *put_mapping(struct arena *arena, struct node *mapping, const char *key)
@@ -31,7 +37,7 @@ static void put_number(struct arena *arena, struct node *mapping, const char *ke
 }
 
 /* Which stages take how long, nobody knows from an order alone: a backward twice as long as a forward is usual. */
-static struct node *import_order(struct arena *arena, const char *path, const struct nccl_hints *hints,
+static struct node *import_order(struct arena *arena, const char *path, const struct import_hints *hints,
                                  struct error *err)
 {
     struct node *root = node_mapping(arena), *strategy, *stages;
@@ -53,21 +59,28 @@ static struct node *import_order(struct arena *arena, const char *path, const st
     return root;
 }
 
-static struct node *import_pipedream(struct arena *arena, const char *path, const struct nccl_hints *hints,
+static struct node *import_pipedream(struct arena *arena, const char *path, const struct import_hints *hints,
                                      struct error *err)
 {
     (void)hints;
     return pipedream_profile_load(arena, path, err);
 }
 
-static struct node *import_nccl(struct arena *arena, const char *path, const struct nccl_hints *hints,
+static struct node *import_nccl(struct arena *arena, const char *path, const struct import_hints *hints,
                                 struct error *err)
 {
-    return import_nccl_load(arena, path, hints, stderr, err);
+    return import_nccl_load(arena, path, &hints->nccl, stderr, err);
+}
+
+/* What a framework is launched with. A comment stands above the scenario: it is printed here. */
+static struct node *import_framework(struct arena *arena, const char *path, const struct import_hints *hints, struct error *err)
+{
+    framework_import(arena, hints->kind, path, &hints->launch, stdout, stderr, err);
+    return NULL;
 }
 
 /* Samples are no tree: they are printed as they are read. */
-static struct node *import_trace(struct arena *arena, const char *path, const struct nccl_hints *hints,
+static struct node *import_trace(struct arena *arena, const char *path, const struct import_hints *hints,
                                  struct error *err)
 {
     bool standard = !strcmp(path, "-");
@@ -82,22 +95,22 @@ static struct node *import_trace(struct arena *arena, const char *path, const st
     return NULL;
 }
 
-/* How a training was launched is printed as a scenario with a comment above it; of other files a tree comes. */
-typedef int launched(struct arena *arena, const char *path, const struct import_options *options, FILE *out, FILE *notes,
-                     struct error *err);
 /* `most`: arguments, this word and the file included. */
-static const struct import { const char *name; int most; importer *import; launched *launch; } imports[] = {
-    {"pytorch-schedule", 2, import_order, NULL},
-    {"nccl-tests", 2, import_nccl, NULL},
-    {"pipedream-profile", 2, import_pipedream, NULL},
-    {"kineto", 2, import_trace, NULL},
-    {"megatron", ARGS_MAX, NULL, megatron_import},
-    {"deepspeed", 2, NULL, deepspeed_import},
-    {"torchtitan", 2, NULL, torchtitan_import},
-    {"transformers", 3, NULL, transformers_import},
-    {"bridge", 2, NULL, bridge_import},
-    {"nemo", 2, NULL, nemo_import},
-};
+static const struct import { const char *name; importer *import; int most; } imports[] = {
+    {"pytorch-schedule", import_order, 2},
+    {"nccl-tests", import_nccl, 2},
+    {"pipedream-profile", import_pipedream, 2},
+    {"kineto", import_trace, 2},
+    {"megatron", import_framework, ARGS_MAX},
+    {"deepspeed", import_framework, 2},
+    {"torchtitan", import_framework, 2},
+    {"transformers", import_framework, 3},
+    {"bridge", import_framework, 2},
+    {"nemo", import_framework, 2},
+    {"torchtitan-2026", import_framework, 2},
+    {"axolotl", import_framework, 2},
+    {"llama-factory", import_framework, 2},
+}, own = {"", import_framework, ARGS_MAX};
 
 enum { OPT_OP, OPT_RANKS, OPT_PER_NODE, OPT_CLUSTER, OPT_STRICT, OPT_HF_CONFIG, OPT_ENV, OPT_READ, OPT_LAUNCH, OPT_TRUST };
 
@@ -144,29 +157,28 @@ static int import_main(const struct arguments *arguments)
 {
     struct arena arena = {0};
     struct error err = {0};
-    const struct import *import = &imports[arguments->first];
-    const struct nccl_hints hints = {arguments->values[OPT_OP], (int)arguments->numbers[OPT_RANKS],
-                                     (int)arguments->numbers[OPT_PER_NODE]};
-    struct import_options options_given;
+    const struct import *import = (size_t)arguments->first < COUNT(imports) ? &imports[arguments->first] : &own;
+    struct import_hints hints = {.nccl = {arguments->values[OPT_OP], (int)arguments->numbers[OPT_RANKS],
+                                          (int)arguments->numbers[OPT_PER_NODE]},
+                                 .kind = arguments->positional[0]};
     struct node *root;
     int code;
 
     if (arguments->npositional > import->most)
         return usage_error(arguments->command, "unexpected argument '%s'", arguments->positional[import->most]);
-    code = launch_options(arguments, &arena, &options_given);
+    code = launch_options(arguments, &arena, &hints.launch);
     if (code != ARGS_DONE) {
         arena_release(&arena);
         return code;
     }
-    if (import->launch)
-        import->launch(&arena, arguments->positional[1], &options_given, stdout, stderr, &err);
-    root = import->import ? import->import(&arena, arguments->positional[1], &hints, &err) : NULL;
+    root = import->import(&arena, arguments->positional[1], &hints, &err);
     if (root)
         node_print(root, stdout);
     arena_release(&arena);
     return report(&err);
 }
 
+#define OTHERS "torchtitan-2026 axolotl llama-factory OTHER"
 static const struct option options[] = {
     [OPT_OP] = {"--op", "OPERATION",
         .help = "what a file measured that does not say so (older versions): all_reduce, ...",
@@ -179,20 +191,20 @@ static const struct option options[] = {
         OPTION_COUNT, 1, NCCL_MOST_RANKS, .with = "nccl-tests"},
     [OPT_CLUSTER] = {"--cluster", "NAME",
         .help = "its GPUs: dtsim list platforms, or a file; left out: dgx-h100 with the fewest nodes that hold the degrees, unless "
-        "the launcher or the log says how many GPUs", .with = "megatron deepspeed torchtitan transformers bridge nemo"},
+        "the launcher or the log says how many GPUs", .with = "megatron deepspeed torchtitan transformers bridge nemo " OTHERS},
     [OPT_STRICT] = {"--strict",
-        .help = "warnings are errors", .with = "megatron deepspeed torchtitan transformers bridge nemo"},
+        .help = "warnings are errors", .with = "megatron deepspeed torchtitan transformers bridge nemo " OTHERS},
     [OPT_HF_CONFIG] = {"--hf-config", "CONFIG",
         .help = "the model: a Hugging Face config.json; left out where the file says the model or dtsim has it",
-        .with = "deepspeed torchtitan transformers bridge nemo"},
+        .with = "deepspeed torchtitan transformers bridge nemo " OTHERS},
     [OPT_ENV] = {"--env", "NAME=VALUE",
-        .help = "a variable with which the script begins; else what launchers set (SLURM_NNODES)", .many = true, .with = "megatron"},
-    [OPT_READ] = {"--read", "FOLDER", .help = "the script may read it", .many = true, .with = "megatron"},
+        .help = "a variable with which the script begins; else what launchers set (SLURM_NNODES)", .many = true, .with = "megatron OTHER"},
+    [OPT_READ] = {"--read", "FOLDER", .help = "the script may read it", .many = true, .with = "megatron OTHER"},
     [OPT_LAUNCH] = {"--launch", "N",
-        .help = "the Nth of the script's launches; left out: the first one with a model", OPTION_COUNT, 1, 1000, .with = "megatron"},
-    [OPT_TRUST] = {"--trust", .help = "run it also without Landlock; it can read all your files then", .with = "megatron"},
+        .help = "the Nth of the script's launches; left out: the first one with a model", OPTION_COUNT, 1, 1000, .with = "megatron OTHER"},
+    [OPT_TRUST] = {"--trust", .help = "run it also without Landlock; it can read all your files then", .with = "megatron OTHER"},
     {"--set", "NAME=VALUE", .help = "an argument (num-layers=32), or nnodes and nproc_per_node", OPTION_SET, .many = true,
-        .with = "megatron deepspeed torchtitan transformers bridge nemo"},
+        .with = "megatron deepspeed torchtitan transformers bridge nemo " OTHERS},
     {"pytorch-schedule",
         .help = "the order in which each pipeline rank computes, as PyTorch dumps it (compute only): a line a rank, cells <virtual "
         "stage><kind><micro-batch> from 0 between commas: 0F0,0B0 kinds: F forward, B backward, I and W its halves for "
@@ -223,6 +235,11 @@ static const struct option options[] = {
     {"transformers", .help = "TrainingArguments (YAML, JSON), and Accelerate's and DeepSpeed's files"},
     {"bridge", .help = "the YAML of Megatron Bridge: overrides, or all keys as ConfigContainer.to_yaml writes them"},
     {"nemo", .help = "the YAML of a NeMo 2 recipe, as --to-yaml writes it"},
+    {"torchtitan-2026", .help = "a configuration in Python, as 'dtsim emit torchtitan-2026' writes it: lines config.KEY = VALUE; nothing is run"},
+    {"axolotl", .help = "Axolotl's YAML"},
+    {"llama-factory", .help = "LLaMA-Factory's YAML"},
+    {"OTHER", .help = "another framework, by a YAML file that says what its arguments mean: a path, or a name in platforms/dialects, whose "
+        "README.md describes it"},
 };
 
 const struct command cmd_import = {
@@ -243,6 +260,7 @@ const struct command cmd_import = {
                 "  dtsim import torchtitan llama3_8b.toml > run.yaml\n"
                 "  dtsim import bridge run_config.yaml > run.yaml\n",
     .first = {"kind of file", NULL, import_name},
+    .other = dialect_is_there,
     .options = options, .noptions = COUNT(options),
     .more = "\n"
             "The scenario of a schedule names the file as it is given here, seen from the scenario's folder. Its stages "

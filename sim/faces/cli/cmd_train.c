@@ -3,9 +3,9 @@
 #include "cli/cmd.h"
 #include "engine/replay.h"
 #include "files/folder.h"
-#include "files/json.h"
 #include "scenario/scenario.h"
-#include "train/training.h"
+#include "train/training_view.h"
+#include "view/view.h"
 
 enum { OPT_TRIALS, OPT_SEED, OPT_OUT, OPT_JOBS, OPT_ENGINE, OPT_JSON, OPT_MARKDOWN };
 
@@ -22,18 +22,12 @@ static void print_training(struct request *request, const struct training *train
 {
     const struct arguments *arguments = request->arguments;
 
-    if (arguments->values[OPT_MARKDOWN]) {
-        if (!request->printed)
-            training_row_head(stdout);
-        training_row(training, stdout);
-    } else if (arguments->values[OPT_JSON]) {
-        json_t *result = training_json(training);
-
-        json_print(result, stdout);
-        json_decref(result);
-    } else {
+    if (arguments->values[OPT_MARKDOWN])
+        training_row(training, !request->printed, stdout);
+    else if (arguments->values[OPT_JSON])
+        view_print(&training_view, training, stdout);
+    else
         training_print(training, stdout);
-    }
     request->printed = true;
     if (!training->ended[TRIAL_FINISHED])
         error_clash(err, training->scenario->train->node->loc,

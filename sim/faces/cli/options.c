@@ -282,7 +282,8 @@ static int check_together(const struct command *command, struct arguments *argum
         const struct option *option = &command->options[k];
         const char *clash = given_of(command, arguments, option->without);
         bool goes = !option->with || given_of(command, arguments, option->with) ||
-                    (arguments->npositional && has_word(option->with, arguments->positional[0]));
+                    (arguments->npositional && has_word(option->with, arguments->positional[0])) ||
+                    (command->other && !words_at(&command->first, (size_t)arguments->first) && has_word(option->with, "OTHER"));
 
         if (!arguments->values[k]) {
             if (option->needed && !is_excluded(command, arguments, option->name))
@@ -308,6 +309,11 @@ static int check_positional(const struct command *command, struct arguments *arg
     size_t size;
     FILE *out;
 
+    while (command->other && words_at(&command->first, (size_t)arguments->first) &&
+           strcmp(words_at(&command->first, (size_t)arguments->first), arguments->positional[0] ? arguments->positional[0] : "") != 0)
+        arguments->first++;
+    if (arguments->npositional >= command->least && command->other && command->other(arguments->positional[0]))
+        return ARGS_DONE;
     if (arguments->npositional >= command->least)
         return arguments->npositional && command->first.what
                    ? word_parse(command, "", &command->first, arguments->positional[0], &arguments->first)

@@ -36,7 +36,7 @@ struct alike_replicas {
 struct given { int *totals; struct lowered_end end; };
 
 struct sharing {
-    struct scenario scenario;        /* with nothing else to be found; its samples are `samples` */
+    const struct scenario *scenario; /* with nothing else to be found */
     lowered_end_function *ends;
     int data, *kind_of;              /* replicas, and the kind of each */
     int nkinds, *samples;
@@ -103,10 +103,8 @@ static bool was_tried(const struct sharing *sharing, const int *totals)
 /* Replays the samples, or equal ones, with which replicas may stand for each other. */
 static struct lowered_end replay_shares(struct sharing *sharing, bool equal)
 {
-    struct scenario scenario = sharing->scenario;
+    struct scenario scenario = scenario_settled(sharing->scenario, (struct settled){.samples = equal ? NULL : sharing->samples});
 
-    scenario.batch.samples = equal ? NULL : sharing->samples;
-    scenario.uneven = scenario_uneven(&scenario);
     return sharing->ends(&scenario, INFINITY, sharing->works);
 }
 
@@ -137,7 +135,7 @@ static bool try_totals(struct sharing *sharing, const int *totals)
 /* Whether two replicas have equal GPUs and their works took equally long. */
 static bool are_alike(const struct sharing *sharing, int d, int other)
 {
-    const struct scenario *scenario = &sharing->scenario;
+    const struct scenario *scenario = sharing->scenario;
     int context = scenario->parallelism.context;
 
     if (fabs(sharing->works[d] - sharing->works[other]) > ROUNDING * sharing->works[d])
@@ -168,7 +166,7 @@ static void find_kinds(struct sharing *sharing)
 /* The samples with which the slowest replica is done first, by the times that are known. */
 static void share_by_times(const struct sharing *sharing, int *totals)
 {
-    int left = sharing->scenario.batch.micro * sharing->data;
+    int left = sharing->scenario->batch.micro * sharing->data;
 
     for (int k = 0; k < sharing->nkinds; k++)
         left -= totals[k] = sharing->kinds[k].count;
@@ -220,7 +218,7 @@ static void try_moves(struct sharing *sharing, int *totals)
 /* Leaves the best samples in `samples`. */
 static void search(struct sharing *sharing)
 {
-    int micro = sharing->scenario.batch.micro, *totals = ARENA_ARRAY(sharing->arena, int, sharing->data);
+    int micro = sharing->scenario->batch.micro, *totals = ARENA_ARRAY(sharing->arena, int, sharing->data);
     struct lowered_end equal = replay_shares(sharing, true);
 
     for (int d = 0; d < sharing->data; d++)
@@ -249,7 +247,7 @@ static void find_samples(struct arena *arena, const struct scenario *scenario, l
     int data = scenario->parallelism.data;
     double operations = 4.0 * plan_virtual_stages(&scenario->plan) * scenario->plan.micro_batches * scenario_replicas(scenario);
     struct sharing sharing = {
-        .scenario = *scenario, .ends = ends, .data = data, .samples = samples, .arena = arena,
+        .scenario = scenario, .ends = ends, .data = data, .samples = samples, .arena = arena,
         .kind_of = ARENA_ARRAY(arena, int, data), .works = ARENA_ARRAY(arena, double, data),
         .kinds = ARENA_ARRAY(arena, struct alike_replicas, data),
         .most = (size_t)fmin(REPLAYS_MOST, fmax(REPLAYS_LEAST, OPERATIONS_MOST / operations)),
@@ -258,42 +256,24 @@ static void find_samples(struct arena *arena, const struct scenario *scenario, l
     search(&sharing);
 }
 
-/* The scenario with equal shares, and with the split that is best for these where one is to be found. NULL: errors. */
-static struct scenario *with_equal(struct arena *arena, const struct scenario *scenario, lowered_end_function *ends,
-                                   struct error *err)
-{
-    struct scenario *equal = ARENA_ARRAY(arena, struct scenario, 1);
-    struct list *split = &equal->parallelism.split;
-
-    *equal = *scenario;
-    equal->batch.shares = (struct list){0};
-    if (list_is_auto(split)) {
-        if (!(split->items = auto_split(arena, equal, ends, err)))
-            return NULL;
-        split->count = (size_t)plan_virtual_stages(&scenario->plan);
-    }
-    return equal;
-}
-
 const struct scenario *auto_shares(struct arena *arena, const struct scenario *scenario, lowered_end_function *ends,
                                    struct error *err)
 {
     int data = scenario->parallelism.data, *samples = ARENA_ARRAY(arena, int, data);
-    struct scenario *settled = ARENA_ARRAY(arena, struct scenario, 1);
-    const struct scenario *equal;
+    const struct scenario *equal = keep_settled(arena, scenario, (struct settled){.closed = true});
     struct cache *cache = scenario->arena.cache;
     struct cache_key key = {0};
     const int *known = NULL;
     bool same = true;
 
-    *settled = *scenario;
     if (!(scenario->uneven & (UNEVEN_GPUS | UNEVEN_LINKS | UNEVEN_KINDS)))
-        return settled;
+        return scenario;
     if (cache) {
         key = auto_key(scenario);
         known = cache_find(cache, CACHE_SHARES, key.items, key.count);
     }
-    equal = known ? scenario : with_equal(arena, scenario, ends, err);
+    if (!known && list_is_auto(&scenario->parallelism.split))    /* the split that is best for equal shares */
+        equal = auto_split(arena, equal, ends, err);
     if (known)
         memcpy(samples, known, (size_t)data * sizeof *samples);
     else if (equal)
@@ -302,8 +282,6 @@ const struct scenario *auto_shares(struct arena *arena, const struct scenario *s
         cache_copy(cache, CACHE_SHARES, key.items, key.count, samples, (size_t)data * sizeof *samples);
     for (int d = 0; d < data; d++)
         same &= samples[d] == scenario->batch.micro;
-    settled->batch.samples = same ? NULL : samples;
-    settled->uneven = scenario_uneven(settled);
     free(key.items);
-    return equal ? settled : NULL;
+    return !equal || same ? equal ? scenario : NULL : keep_settled(arena, scenario, (struct settled){.samples = samples});
 }
