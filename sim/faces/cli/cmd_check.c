@@ -318,9 +318,7 @@ static const struct option options[] = {
         .help = "which values of this key are valid with the rest of the scenario, and why others are not; the scenario itself may "
         "be invalid. Candidates are the names of a choice, or numbers that follow from the model and the cluster; others: "
         "--values PATH=V1,V2. Exit code 5: no value is valid", .without = "--memory --budget"},
-    [OPT_JSON] = {"--json",
-        .help = "{scenario, origins: {PATH: \"default\" | {file, line, column}}, notes, memory}, or of a sweep {axes, combinations, "
-        "dropped, included, points}; errors are JSON too"},
+    [OPT_JSON] = {"--json", .help = "for programs; its keys: dtsim help result; errors are JSON too"},
     SET_OPTION("PATH=VALUE", "change the scenario"),
     BUDGET_OPTION("of a scenario: " BUDGET_HELP),
     {"SCENARIO", .help = "a file, or - for standard input"},

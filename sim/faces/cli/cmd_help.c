@@ -333,7 +333,7 @@ static const struct option options[] = {
         "software: the keys that such a file may set; training: what is under 'train' (dtsim train); failures-file: "
         "published failures of a system (platforms/failures/)"},
     {"KEY", .help = "of a scenario: memory, strategy.zero, zero"},
-    {"result", .help = "the keys of result.json and the columns of its tables"},
+    {"result", .help = "the keys of what commands print with --json, of result.json, and the columns of tables"},
     {"NAME", .help = "of a platform, GPU, model, profile, communication library or software: its file"},
     {"LIST",
         .help = "as 'dtsim list' names it: strategies, collectives, gpus, profiles, platforms, networks, models, software, failures"},

@@ -108,9 +108,7 @@ static const struct option options[] = {
         "plot training DIR' draws them"},
     [OPT_JOBS] = JOBS_OPTION("processes for the trials; the numbers are the same for any N; left out: one a processor"),
     [OPT_ENGINE] = ENGINE_OPTION("fast or simgrid (flows share links), or ideal (nothing contends)"),
-    [OPT_JSON] = {"--json",
-        .help = "days, goodput, gpu_hours, cost and energy_j, each with _p10 _p50 _p90 over the trials, shares of the wall time, "
-        "closed forms, the scenario", .one_of = 1},
+    [OPT_JSON] = {"--json", .help = "for programs; its keys: dtsim help result", .one_of = 1},
     [OPT_MARKDOWN] = {"--markdown",
         .help = "a line of a table for each of several scenarios, next to the values that were reported of the real training "
         "(train.reported)", .one_of = 1, .without = "-o"},

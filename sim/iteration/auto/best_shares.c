@@ -1,11 +1,11 @@
 /* batch.shares: auto: the samples of each replica's micro-batches with which the iteration ends first, as engine fast
  * replays it, of those that fit into memory.
  *
- * Replicas on equal GPUs get equal numbers, or such that differ by one. A replay says how long a replica's works take,
- * with all exchanges within them, for its number of samples; between and beyond such points the time is a straight line.
- * By these times each further sample goes to the replica that is done first with it: so the slowest replica ends as soon
- * as it can. That is replayed, which gives further points, until nothing new comes of them. Then samples move from one kind
- * of replica to another as long as that ends sooner. Equal shares are replayed first, so what is found is not behind them. */
+ * Replicas on equal GPUs get equal numbers, or such that differ by one. A replay says how long a replica's works take, with all
+ * exchanges within them, for its number of samples; beyond it the time is a straight line through the last two such points. By
+ * these times each further sample goes to the replica that is done first with it: so the slowest replica ends as soon as it can.
+ * That is replayed, which gives further points, until nothing new comes of them. Then samples move from one kind of replica to
+ * another as long as that ends sooner. Equal shares are replayed first, so what is found is not behind them. */
 #include "auto/auto_internal.h"
 
 #include <math.h>
@@ -22,15 +22,8 @@
 enum { REPLAYS_LEAST = 24, REPLAYS_MOST = 400, ROUNDS = 8 };
 #define OPERATIONS_MOST 2e6 /* that all replays of a search have, about */
 
-/* s of an iteration's works on a replica's slowest rank, by the samples of its micro-batches. */
-struct point { int samples; double seconds; };
-struct points { struct point *items; size_t count, capacity; };
-
-/* Replicas that are alike. */
-struct alike_replicas {
-    int first, count;                /* of the replicas: the first one, and how many */
-    struct points points;            /* by samples, ascending */
-};
+/* Replicas that are alike: the first one, how many, s of their works with some samples, and of each further one. */
+struct alike_replicas { int first, count, samples; double seconds, each; };
 
 /* Samples of each kind of replicas together. */
 struct given { int *totals; struct lowered_end end; };
@@ -61,37 +54,6 @@ static void spread(const struct sharing *sharing, const int *totals)
     free(so_far);
 }
 
-static void note_point(struct points *points, struct point point)
-{
-    size_t at = points->count;
-
-    for (size_t i = 0; i < points->count; i++)
-        if (points->items[i].samples == point.samples) {
-            points->items[i].seconds = fmax(points->items[i].seconds, point.seconds);
-            return;
-        }
-    GROW(points);
-    for (; at > 0 && points->items[at - 1].samples > point.samples; at--)
-        points->items[at] = points->items[at - 1];
-    points->items[at] = point;
-}
-
-/* s of the works with that many samples: on the line through the points beside it; from one point, in proportion. */
-static double seconds_with(const struct points *points, int samples)
-{
-    size_t at = 0;
-
-    if (!points->count)
-        return samples;
-    if (points->count == 1)
-        return points->items[0].seconds * samples / points->items[0].samples;
-    while (at + 2 < points->count && points->items[at + 1].samples < samples)
-        at++;
-    struct point from = points->items[at], to = points->items[at + 1];
-
-    return from.seconds + (to.seconds - from.seconds) * (samples - from.samples) / (to.samples - from.samples);
-}
-
 static bool was_tried(const struct sharing *sharing, const int *totals)
 {
     for (size_t i = 0; i < sharing->tried.count; i++)
@@ -108,6 +70,15 @@ static struct lowered_end replay_shares(struct sharing *sharing, bool equal)
     return sharing->ends(&scenario, INFINITY, sharing->works);
 }
 
+/* The time is a straight line through the last two points, or in proportion to the samples where there is one. */
+static void note_works(struct alike_replicas *kind, int samples, double seconds)
+{
+    if (samples != kind->samples)
+        kind->each = (seconds - kind->seconds) / (samples - kind->samples);
+    kind->samples = samples;
+    kind->seconds = seconds;
+}
+
 static void note_replay(struct sharing *sharing, const int *totals, struct lowered_end end)
 {
     struct given given = {ARENA_ARRAY(sharing->arena, int, sharing->nkinds), end};
@@ -115,7 +86,7 @@ static void note_replay(struct sharing *sharing, const int *totals, struct lower
     memcpy(given.totals, totals, (size_t)sharing->nkinds * sizeof *totals);
     *GROW(&sharing->tried) = given;
     for (int d = 0; isfinite(end.seconds) && d < sharing->data; d++)
-        note_point(&sharing->kinds[sharing->kind_of[d]].points, (struct point){sharing->samples[d], sharing->works[d]});
+        note_works(&sharing->kinds[sharing->kind_of[d]], sharing->samples[d], sharing->works[d]);
     if (!sharing->best.totals || lowered_better(end, sharing->best.end))
         sharing->best = given;
 }
@@ -176,7 +147,7 @@ static void share_by_times(const struct sharing *sharing, int *totals)
 
         for (int k = 0; k < sharing->nkinds; k++) {
             const struct alike_replicas *kind = &sharing->kinds[k];
-            double seconds = seconds_with(&kind->points, totals[k] / kind->count + 1);
+            double seconds = kind->seconds + kind->each * (totals[k] / kind->count + 1 - kind->samples);
 
             if (seconds < soonest) {
                 soonest = seconds;
@@ -237,8 +208,6 @@ static void search(struct sharing *sharing)
     }
     try_moves(sharing, totals);
     spread(sharing, sharing->best.totals);
-    for (int k = 0; k < sharing->nkinds; k++)
-        free(sharing->kinds[k].points.items);
     free(sharing->tried.items);
 }
 

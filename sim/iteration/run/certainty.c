@@ -3,7 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/cache.h"
 #include "base/units.h"
 #include "evidence/evidence.h"
 #include "hardware/cluster.h"
@@ -315,19 +314,6 @@ static struct expectation expect(const struct scenario *scenario, const struct m
     return expectation;
 }
 
-/* Sizes have no part in it: most scenarios of a sweep expect the same. */
-static struct ratio_expectation expect_ratio(const struct scenario *scenario, const struct likeness *likeness)
-{
-    struct cache *cache = scenario->arena.cache;
-    const size_t size = offsetof(struct likeness, gpus);
-    const struct ratio_expectation *known = cache ? cache_find(cache, CACHE_RATIO, likeness, size) : NULL;
-    struct ratio_expectation ratio = known ? *known : evidence_expect_ratio(scenario->evidence, likeness, NULL);
-
-    if (cache && !known)
-        cache_copy(cache, CACHE_RATIO, likeness, size, &ratio, sizeof ratio);
-    return ratio;
-}
-
 struct ratio_expectation certainty_ratio(const struct scenario *scenario, const struct metrics *metrics)
 {
     struct likeness likeness = likeness_of(scenario, metrics);
@@ -336,7 +322,7 @@ struct ratio_expectation certainty_ratio(const struct scenario *scenario, const 
 
     if (is_unlike(scenario))
         return (struct ratio_expectation){NAN, NAN};
-    ratio = expect_ratio(scenario, &likeness);
+    ratio = evidence_recall_ratio(scenario->arena.cache, scenario->evidence, &likeness);
     unsure = certainty_unsure(scenario, metrics);
     return (struct ratio_expectation){ratio.within + unsure, ratio.most + 2 * unsure};
 }

@@ -109,6 +109,9 @@ static void take_step(void *context, const struct account_step *step)
     if (!repetition)
         return;
     struct repeat repeat = timeline_repeat(adding->timeline, step->rank);
+
+    if (step->end <= repeat.from || step->from >= repeat.to)
+        return;
     struct window repeated = {.from = repeat.from, .to = repeat.to, .updates = adding->metrics->window.updates};
     repetition->exposed += account_add(step, &repeated, repetition->seconds);
     repetition->replica_wait += replica ? window_part(&repeated, step->from, step->since) : 0;

@@ -185,13 +185,6 @@ int split_blocks(struct arena *arena, const struct scenario *scenario, const str
     return 0;
 }
 
-/* Whether each GPU of the tensor group sends its share of a boundary only: it has no more (sequence parallelism), or
- * the receivers gather the shares (Narayanan et al. 2021, section 4.1, scatter/gather optimization). */
-static bool boundary_divided(const struct parallelism *spec)
-{
-    return spec->sequence_parallel || spec->scatter_gather;
-}
-
 /* Whether a plan may choose to recompute the core of the layer's attention alone. */
 static bool chooses_core(const struct scenario *scenario, const struct layer *layer)
 {

@@ -370,13 +370,17 @@ void assembly_add(struct arena *arena, struct stage_times *times, const struct s
     }
 }
 
+bool boundary_divided(const struct parallelism *spec)
+{
+    return spec->sequence_parallel || spec->scatter_gather;
+}
+
 double boundary_whole(const struct scenario *scenario, const struct stage *stages, int stage)
 {
     const struct parallelism *spec = &scenario->parallelism;
     int rank = plan_rank(&scenario->plan, 0, stage, 0, NULL);
-    bool divided = spec->sequence_parallel || spec->scatter_gather;
 
-    return stages[stage].boundary * (divided ? scenario_tensor(scenario, rank) : 1) * scenario_rank_replicas(scenario, rank);
+    return stages[stage].boundary * (boundary_divided(spec) ? scenario_tensor(scenario, rank) : 1) * scenario_rank_replicas(scenario, rank);
 }
 
 double boundary_arriving(const struct scenario *scenario, const struct stage *stages, int stage, int rank)

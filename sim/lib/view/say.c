@@ -10,7 +10,7 @@
 #include "base/words.h"
 #include "files/json.h"
 
-enum { WORD = 96, CELL = 64 };
+enum { WORD = 96, CELL = 64, LINE = 512 };
 
 /* A line that is said, and what of it is written. */
 struct saying {
@@ -24,7 +24,7 @@ struct saying {
 static void write_bytes(struct saying *saying, const char *text, size_t length)
 {
     while (saying->text.capacity < saying->text.count + length + 1) {
-        saying->text.capacity = 2 * saying->text.capacity + WORD;
+        saying->text.capacity = 2 * saying->text.capacity + LINE;
         saying->text.items = xrealloc(saying->text.items, saying->text.capacity, 1);
     }
     memcpy(saying->text.items + saying->text.count, text, length);

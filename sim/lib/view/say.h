@@ -18,7 +18,7 @@
 /* Prints the line; nothing where a key outside of [] is null or missing. Texts of others are made harmless. */
 void say(const json_t *of, const char *line, FILE *out);
 /* The same with values that `of` does not have yet: they are found by key (NULL: there is none), and added to it. */
-struct say_source { json_t *(*find)(const void *context, const char *key); const void *context; };
+struct say_source { json_t *(*find)(void *context, const char *key); void *context; };
 void say_from(json_t *of, const struct say_source *source, const char *line, FILE *out);
 /* NULL stands behind the last line. */
 void say_all(const json_t *of, const char *const *lines, FILE *out);

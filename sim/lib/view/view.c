@@ -69,26 +69,26 @@ void view_print(const struct view *view, const void *of, FILE *out)
     json_print_all(view_json(view, of), out);
 }
 
-/* Several views, of which a key is asked. */
-struct asked { const struct view_of *views; size_t count; };
+/* Several views, of which a key is asked; `next`: the row behind the last one that was found, where the next key often is. */
+struct asked { const struct view_of *views; size_t count, view, next; };
 
-static json_t *find(const void *context, const char *key)
+static json_t *find(void *context, const char *key)
 {
-    const struct asked *asked = context;
+    struct asked *asked = context;
 
-    for (size_t v = 0; v < asked->count; v++) {
-        const struct view *view = asked->views[v].view;
+    for (size_t v = 0; v <= asked->count; v++, asked->view = (asked->view + 1) % asked->count, asked->next = 0) {
+        const struct view *view = asked->views[asked->view].view;
 
-        for (size_t i = 0; i < view->count; i++)
-            if (view->rows[i].key && text_same(view->rows[i].key, key))
-                return view->value(i, asked->views[v].of, asked->views[v].i);
+        for (; asked->next < view->count; asked->next++)
+            if (view->rows[asked->next].key && text_same(view->rows[asked->next].key, key))
+                return view->value(asked->next++, asked->views[asked->view].of, asked->views[asked->view].i);
     }
     return NULL;
 }
 
 void view_say_all(const struct view_of *views, size_t count, const char *const *lines, FILE *out)
 {
-    const struct asked asked = {views, count};
+    struct asked asked = {views, count, 0, 0};
     json_t *facts = json_object();
 
     for (size_t i = 0; lines[i]; i++)

@@ -137,9 +137,69 @@ static void test_all_keys(void **state)
     free(help);
 }
 
+/* What a view says as help, and as the sentence of a key. */
+static char *told(const struct view *view, const void *of, const char *key)
+{
+    char *text = NULL, line[128];
+    const char *lines[] = {line, NULL};
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+
+    snprintf(line, sizeof line, "{%s}", key);
+    view_say_all(&(struct view_of){view, of, 0}, 1, lines, out);
+    view_help(view, "", out);
+    fclose(out);
+    return text;
+}
+
+static void check_without(const struct view *view, const void *of)
+{
+    struct view_row *rows = calloc(view->count, sizeof *rows);
+    const struct view less = {rows, view->count, view->value};
+    json_t *all = view_json(view, of);
+
+    for (size_t i = 0; i < view->count; i++) {
+        const char *key = view->rows[i].key;
+        json_t *json, *value = json_object_get(all, key);
+        char *text, *whole = told(view, of, key), line[200];
+
+        memcpy(rows, view->rows, view->count * sizeof *rows);
+        rows[i].key = NULL;
+        json = view_json(&less, of);
+        text = told(&less, of, key);
+        snprintf(line, sizeof line, "  %s ", key);
+        assert_null(json_object_get(json, key));
+        assert_int_equal(json_object_size(json), json_object_size(all) - (value ? 1 : 0));
+        assert_true(!strncmp(text, "  ", 2) && strstr(whole, key));      /* no sentence stands before the help */
+        for (char *at = text; (at = strstr(at, line)); at++)
+            assert_true(at != text && at[-1] != '\n');
+        free(text);
+        free(whole);
+        json_decref(json);
+    }
+    json_decref(all);
+    free(rows);
+}
+
+/* Without a row, JSON (of which the page's fields are made), help and sentences have nothing of its key. */
+static void test_without_a_row(void **state)
+{
+    struct simulated simulated;
+    struct error err = {0};
+
+    (void)state;
+    simulated_load(&simulated, "%s", "model: {preset: gpt2-124m}\ncluster: {platform: dgx-a100, nodes: 1}\n"
+                   "batch: {global: 16, micro: 1}\nstrategy: {schedule: 1f1b, pipeline: 2}\n");
+    assert_int_equal(simulated_run(&simulated, &err), 0);
+    check_without(&metrics_view, &simulated.run.metrics);
+    check_without(&run_view, &simulated.run);
+    check_without(&point_view, &simulated.run);
+    simulated_release(&simulated);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_all_keys)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_all_keys), cmocka_unit_test(test_without_a_row)};
 
     return cmocka_run_group_tests_name("result_keys", tests, NULL, NULL);
 }
