@@ -1,5 +1,7 @@
 #include "launch/dialect.h"
 
+#include "launch/dialect_check.h"
+
 #include <strings.h>
 
 #include "base/base.h"
@@ -154,7 +156,7 @@ static int read_file(struct reading *r, const struct node *root)
     const char *like = words_of(r->arena, root, "like");
     size_t most = 0;
 
-    if (check_keys(root, "title source form software reader tables begin dashes releases like sections keys moved printed inner programs shape beside_first beside_last "
+    if (dialect_check_form(root, r->err) || check_keys(root, "title source form software reader tables begin dashes releases like sections keys moved printed inner programs shape beside_first beside_last "
                    "arguments idle idle_below refused lacks rows", r->err) ||
         (like && !(d->like = dialect_load(r->arena, like, r->err))))
         return -1;
@@ -200,7 +202,7 @@ static int read_file(struct reading *r, const struct node *root)
     d->count = d->own + (d->like ? d->like->count : 0);
     for (size_t i = d->own; i < d->count; i++)
         d->rows[i] = d->like->rows[i - d->own];
-    return 0;
+    return dialect_check_rows(r->arena, d, dialect_row, root, r->err);
 }
 
 bool dialect_is_there(const char *name)
