@@ -45,6 +45,9 @@ static int check_arguments(const struct node *arguments, struct error *err)
             return refuse(argument, "a kind: flag, int, number, word, list, any or bool", err);
         if (words && words->kind != NODE_MAPPING)
             return refuse(words, "a mapping", err);
+        for (size_t k = 0; words && k < words->count; k++)
+            if (strpbrk(words->keys[k], " =") || strchr(words->items[k]->text, ' ') || !*words->items[k]->text)
+                return refuse(words, "words without blanks", err);
         if (path && path->kind != NODE_SCALAR)
             return refuse(path, "a key of a scenario", err);
         if (path && !strcmp(kind->text, "flag") && !node_get(argument, "gives"))
