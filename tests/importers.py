@@ -283,7 +283,7 @@ def test_adapters():
                 rc, scenario, said = run(kind, "%s%s: %s\n" % (text, key, said_so), *options)
                 expect((rc == 0 and lora_of(scenario) == (rank, targets.split(", "))) if rank else (rc == 4 and "peft" in said),
                        "%s %s: %s" % (kind, key, said_so), scenario + said)
-                expect(("shared_adapters: false" in scenario) == ("share_expert" in said_so), "%s: %s" % (kind, said_so), scenario)
+                expect(("expert_adapters: each" in scenario) == ("share_expert" in said_so), "%s: %s" % (kind, said_so), scenario)
         rc, scenario, said = run(kind, text + "peft: null\n", *options)
         expect(rc == 0 and "lora" not in scenario, kind + " peft: null", scenario + said)
 

@@ -31,6 +31,9 @@ void exchanges_overlap(const struct layer_costs *costs, struct layer_cost *cost,
 void assembly_add(struct arena *arena, struct stage_times *times, const struct stage *stages, const struct scenario *scenario,
                   const struct kernel_costs *costs);
 
+/* Whether each GPU of the tensor group sends its share of a boundary only: it has no more (sequence parallelism), or
+ * the receivers gather the shares (Narayanan et al. 2021, section 4.1, scatter/gather optimization). */
+bool boundary_divided(const struct parallelism *spec);
 /* B of the boundary after a stage, of all GPUs that hold the stage and of all samples of a micro-batch. */
 double boundary_whole(const struct scenario *scenario, const struct stage *stages, int stage);
 /* Of it B that each GPU of a pipeline rank gets, which is on one side of the boundary. */

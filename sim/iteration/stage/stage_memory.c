@@ -180,7 +180,7 @@ static double new_shapes(struct shapes *met, const struct slice *slice, const st
         *GROW(met) = *linear;
         elements += linear->out * linear->in;
     }
-    return elements * scenario_parameter_bytes(scenario).weights;
+    return elements > 0 ? elements * scenario_parameter_bytes(scenario).weights : 0;
 }
 
 double rank_dummy_gradients(const struct scenario *scenario, const struct stage *stages, int rank)

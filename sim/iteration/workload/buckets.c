@@ -16,11 +16,9 @@ static int count_holders(const struct workload *workload, int stage, enum parame
 }
 
 /* B of a part of a layer's weights, as replicas gather them after an update. */
-static double slice_gathered(const struct scenario *scenario, const struct slice *slice, double parameters)
+static double slice_gathered(const struct parameter_bytes *each, const struct slice *slice, double parameters)
 {
-    struct parameter_bytes each = scenario_parameter_bytes(scenario);
-
-    return parameters * (slice->block ? each.gathered : each.weights);
+    return parameters * (slice->block ? each->gathered : each->weights);
 }
 
 /* A bucket to which tensors are added: the sizes of its gradients, and B of their weights. */
@@ -48,7 +46,7 @@ struct buckets buckets_of(const struct workload *workload, int index)
     const struct scenario *scenario = workload->scenario;
     const struct stage *stage = &workload->stages[index];
     const struct recipe *recipe = &scenario->recipe;
-    double each = scenario_parameter_bytes(scenario).sent;
+    struct parameter_bytes each = scenario_parameter_bytes(scenario);
     struct open_bucket open[PARAMETER_CLASS_COUNT] = {0};
     struct buckets buckets = {0};
 
@@ -62,9 +60,9 @@ struct buckets buckets_of(const struct workload *workload, int index)
             if (count_holders(workload, index, class) == 1)
                 continue;
             bucket_sizes_add(sizes, scenario, slice->tensors[k], slice->rows ? slice->rows[k] : 0);
-            open[class].weights += slice_gathered(scenario, slice, slice->tensors[k]);
+            open[class].weights += slice_gathered(&each, slice, slice->tensors[k]);
             if (recipe->gradients.unit == SUM_TENSORS ||
-                sizes->values * each >= (buckets.count ? recipe->gradients.bucket : recipe->gradients.first_bucket))
+                sizes->values * each.sent >= (buckets.count ? recipe->gradients.bucket : recipe->gradients.first_bucket))
                 close_bucket(workload, index, class, &open[class], i, &buckets);
         }
     }
@@ -76,9 +74,10 @@ struct buckets buckets_of(const struct workload *workload, int index)
 double buckets_weights(const struct workload *workload, int stage, enum parameter_class class)
 {
     const struct stage *costs = &workload->stages[stage];
+    struct parameter_bytes each = scenario_parameter_bytes(workload->scenario);
     double bytes = 0;
 
     for (size_t i = 0; i < costs->nslices; i++)
-        bytes += slice_gathered(workload->scenario, &costs->slices[i], costs->slices[i].trained.of[class]);
+        bytes += slice_gathered(&each, &costs->slices[i], costs->slices[i].trained.of[class]);
     return bytes;
 }

@@ -139,6 +139,9 @@ struct expectation evidence_expect(const struct evidence *evidence, const struct
 struct ratio_expectation { double within, most; };
 struct ratio_expectation evidence_expect_ratio(const struct evidence *evidence, const struct likeness *likeness,
                                                const struct evidence_without *without);
+/* The same without exceptions, which the cache (or NULL) remembers: most scenarios of a sweep expect the same. */
+struct ratio_expectation evidence_recall_ratio(struct cache *cache, const struct evidence *evidence,
+                                               const struct likeness *likeness);
 /* The columns of memory.tsv, by name, and NULL; and a row of it. */
 extern const char *const evidence_peak_columns[];
 void evidence_print_peak(FILE *out, const char *table, const char *row, enum peak_kind kind, double error,

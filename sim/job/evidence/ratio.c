@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/base.h"
+#include "base/cache.h"
 #include "evidence/evidence_internal.h"
 
 /* Quantiles of the errors; like in evidence.c higher than the shares that are to be within. */
@@ -104,4 +105,16 @@ struct ratio_expectation evidence_expect_ratio(const struct evidence *evidence, 
     free(alike_kind);
     free(of_kind);
     return found;
+}
+
+struct ratio_expectation evidence_recall_ratio(struct cache *cache, const struct evidence *evidence,
+                                               const struct likeness *likeness)
+{
+    const size_t size = offsetof(struct likeness, gpus);         /* sizes, which come behind, have no part in it */
+    const struct ratio_expectation *known = cache ? cache_find(cache, CACHE_RATIO, likeness, size) : NULL;
+    struct ratio_expectation ratio = known ? *known : evidence_expect_ratio(evidence, likeness, NULL);
+
+    if (cache && !known)
+        cache_copy(cache, CACHE_RATIO, likeness, size, &ratio, sizeof ratio);
+    return ratio;
 }

@@ -21,7 +21,7 @@ enum cache_kind {
     CACHE_SOFTWARE,              /* software_supply, where files stay: the values of a file by its name and the conditions
                                     that hold; and its conditions, by its name */
     CACHE_EVIDENCE,              /* evidence_load: the errors on published measurements, once */
-    CACHE_RATIO,                 /* certainty_ratio: the expected error of a ratio, by software, costs, model */
+    CACHE_RATIO,                 /* evidence_recall_ratio: the expected error of a ratio, by software, costs, model */
     CACHE_PLAN,                  /* chain_plan: the plan of a stage's layers, by their costs and sizes and the limit */
     CACHE_SPLIT,                 /* auto_split: the layers of each stage, by the scenario */
     CACHE_TOPOLOGY,              /* simgrid_file_load: links and routes of a file of SimGrid's, by its path and time and the

@@ -240,9 +240,12 @@ static inline double timeline_length(const struct timeline *timeline)
 static inline int timeline_times(const struct timeline *timeline, size_t id)
 {
     const struct program *program = timeline->program;
-    struct repeat repeat = timeline_repeat(timeline, program->lanes.items[program->ops.items[id].lane].rank);
+    const struct repeat *repeat = timeline->repeats;
 
-    return timeline->start[id] >= repeat.from && timeline->start[id] < repeat.to ? 1 + repeat.times : 1;
+    if (!repeat)
+        return 1;
+    repeat += program->lanes.items[program->ops.items[id].lane].rank / timeline->repeat_ranks;
+    return timeline->start[id] >= repeat->from && timeline->start[id] < repeat->to ? 1 + repeat->times : 1;
 }
 /* All ids, each lane's in the order in which they ran; NULL if that is the order of ids, which only choices change. The
  * caller frees the array. */

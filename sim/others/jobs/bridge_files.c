@@ -187,7 +187,7 @@ static void put_adapters(struct imported *m, const struct node *adapters)
             list = arena_printf(m->arena, "%s%s%s", list, *list ? ", " : "", modules[k].ours);
     }
     if (shared && shared->text && !strcasecmp(shared->text, "false"))
-        imported_put(m, "software.shared_adapters", "false");
+        imported_put(m, "software.expert_adapters", "each");
     imported_put(m, "memory.lora", "{rank: %ld, targets: [%s]}", rank, said ? list : "qkv, projection, mlp-up, mlp-down");
 }
 
