@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "base/base.h"
+#include "hardware/gpu.h"
 
 /* What turns queries and keys to their positions: for each value, what unvectorized kernels compute, read and write, v
  * bytes in the format of activations, and what contiguous ones read and write; and how many kernels do it (of queries
