@@ -283,7 +283,7 @@ def test_adapters():
                 rc, scenario, said = run(kind, "%s%s: %s\n" % (text, key, said_so), *options)
                 expect((rc == 0 and lora_of(scenario) == (rank, targets.split(", "))) if rank else (rc == 4 and "peft" in said),
                        "%s %s: %s" % (kind, key, said_so), scenario + said)
-                expect(("shared_adapters: false" in scenario) == ("share_expert" in said_so), "%s: %s" % (kind, said_so), scenario)
+                expect(("expert_adapters: each" in scenario) == ("share_expert" in said_so), "%s: %s" % (kind, said_so), scenario)
         rc, scenario, said = run(kind, text + "peft: null\n", *options)
         expect(rc == 0 and "lora" not in scenario, kind + " peft: null", scenario + said)
 
@@ -668,6 +668,140 @@ def test_checked():
                              "optim_grads_params\n--fp8-format hybrid --fp8-param-gather\n", "--cluster", "dgx-h100")
     expect(rc == 5 and re.search(r"^file:3:\d+: error: .*zero 3", said, re.M), "fp8 weights of zero 3", said)
     expect(refused > 0, "refused", "none")
+
+
+def test_release():
+    """The software is the release that alone has the arguments, else any."""
+    for argument, software in (("", "megatron-core"), ("--moe-router-fusion --num-experts 8", "megatron-core"),
+                               ("--attention-output-gate", "megatron-core-2026"), ("--optimizer muon", "megatron-core-2026"),
+                               ("--num-experts 8 --moe-token-dispatcher-type flex", "megatron-core")):
+        rc, scenario, said = run("megatron", MODEL + " " + argument + "\n", "--cluster", "dgx-h100")
+        expect(rc == 0 and re.search(r"like: %s[,}\n]" % software, scenario), argument, said + scenario)
+
+
+AXOLOTL = """base_model: x/y
+sequence_len: 4096
+micro_batch_size: 2
+gradient_accumulation_steps: 4
+num_epochs: 1
+datasets:
+  - {path: a/b, type: alpaca}
+optimizer: adamw_torch_fused
+learning_rate: 0.0002
+gradient_checkpointing: true
+"""
+FACTORY = """model_name_or_path: x/y
+stage: sft
+do_train: true
+dataset: identity
+output_dir: saves
+per_device_train_batch_size: 1
+gradient_accumulation_steps: 2
+learning_rate: 1.0e-4
+"""
+
+
+def test_trainers():
+    """Axolotl and LLaMA-Factory, which are files of platforms/dialects/: their defaults, adapters, and what is refused."""
+    nodes = ("--hf-config", "config.json", "--cluster", "dgx-h100", "--set", "nnodes=1", "--set", "nproc_per_node=8")
+    full = "targets: [qkv, projection, mlp-up, mlp-down]"
+    for kind, text, wanted in (
+            ("axolotl", AXOLOTL, ["sequence: 4096", "micro: 2, global: 64", "precision: mixed-bf16", "recompute: full", "like: axolotl"]),
+            ("axolotl", AXOLOTL + "bf16: false\ntf32: true\n", ["precision: tf32"]),
+            ("axolotl", AXOLOTL + "fsdp: [full_shard, auto_wrap]\nfsdp_config: {fsdp_auto_wrap_policy: X}\n", ["zero: 3"]),
+            ("axolotl", AXOLOTL + "adapter: qlora\nload_in_4bit: true\nlora_r: 16\nlora_target_linear: true\n",
+             ["rank: 16", full, "weights: nf4"]),
+            ("axolotl", AXOLOTL + "adapter: lora\nlora_r: 8\nlora_target_modules: [q_proj, k_proj, v_proj, o_proj]\n",
+             ["rank: 8", "targets: [qkv, projection]"]),
+            ("axolotl", AXOLOTL + "adapter: lora\nlora_r: 8\nlora_target_modules: [q_proj, v_proj]\n", None),
+            ("axolotl", AXOLOTL + "fsdp_config: {auto_wrap_policy: X}\n", None),
+            ("axolotl", AXOLOTL + "load_in_8bit: true\n", None), ("axolotl", AXOLOTL + "gradient_chekpointing: true\n", None),
+            ("llama-factory", FACTORY + "finetuning_type: full\nbf16: true\n",
+             ["sequence: 2048", "micro: 1, global: 16", "precision: mixed-bf16", "recompute: full", "like: llama-factory"]),
+            ("llama-factory", FACTORY + "bf16: true\ncutoff_len: 1024\n", ["sequence: 1024", "rank: 8", full]),
+            ("llama-factory", FACTORY + "finetuning_type: full\ndisable_gradient_checkpointing: true\ndeepspeed: {zero_optimization: "
+             "{stage: 2}, bf16: {enabled: auto}}\nbf16: true\n", ["zero: 2", "precision: mixed-bf16"]),
+            ("llama-factory", FACTORY + "finetuning_type: freeze\n", None), ("llama-factory", FACTORY + "stage: dpo\n", None)):
+        rc, scenario, said = run(kind, text, *nodes)
+        expect((rc == 0 and all(word in scenario for word in wanted)) if wanted else (rc == 4 and not scenario), kind + text, said + scenario)
+        if wanted and "disable_gradient" in text:
+            expect("recompute" not in scenario, text, scenario)
+
+
+TENFOLD = """title: Tenfold
+source: this test
+dashes: '%s'
+form: %s
+software: megatron-core
+programs: [tenfold.py]
+arguments:
+  depth: {kind: int, is: model.transformer.layers}
+  width: {kind: int, is: model.transformer.hidden}
+  heads: {kind: word, told: true}
+  length: {kind: int, is: model.transformer.sequence}
+  words: {kind: int, is: model.transformer.vocabulary}
+  tp: {kind: int, default: 1, is: strategy.tensor}
+  stages: {kind: int, default: 1, is: strategy.pipeline}
+  shard: {kind: word, default: none}
+  batch: {kind: word}
+  format: {kind: word, default: bf16, is: memory.precision, words: {bf16: mixed-bf16, fp16: mixed-fp16, single: fp32}}
+rows:
+  all:
+    - {say: {heads: 'H,G'}, is: {model.transformer.heads: H, model.transformer.kv_heads: G}}
+    - {say: {heads: H}, is: {model.transformer.heads: H}}
+    - {say: {shard: states}, is: {strategy.zero: 1}}
+    - {say: {shard: all}, is: {strategy.zero: 3}}
+    - {say: {shard: S}, where: S != 'none', missing: strategy.zero, refuse: <S> is not simulated}
+    - {say: {batch: 'M,S'}, is: {batch.micro: M, batch.global: M * S * strategy.data}}
+"""
+
+
+def body(scenario):
+    return scenario[scenario.index("\nmodel:"):]
+
+
+def test_tenfold():
+    """A framework of ten arguments is added in one file: it is imported and emitted, in each form, and comes back."""
+    first = None
+    for form in ("arguments", "toml", "json", "yaml", "python"):
+        with open("tenfold.yaml", "w") as file:
+            file.write(TENFOLD % ("--" if form == "arguments" else "", form))
+        if first is None:
+            rc, first, said = run("./tenfold.yaml", "torchrun --nnodes 2 --nproc_per_node 8 tenfold.py --depth 24 --width 1024 --heads "
+                                  "16,4 --length 2048 --words 32000 --tp 4 --shard all --batch 2,8\n", "--cluster", "dgx-h100")
+            expect(rc == 0 and "layers: 24" in first and "kv_heads: 4" in first and number("global", first) == 64 and
+                   number("zero", first) == 3 and number("data", first) == 4 and "mixed-bf16" in first, "tenfold", said + first)
+            with open("first.yaml", "w") as file:
+                file.write(first)
+        done = subprocess.run([DTSIM, "emit", "./tenfold.yaml", "first.yaml"], capture_output=True, text=True, check=False)
+        expect(done.returncode == 0 and "16,4" in done.stdout, form, done.stderr + done.stdout)
+        rc, back, said = run("./tenfold.yaml", done.stdout, "--cluster", "dgx-h100", "--set", "nnodes=2", "--set", "nproc_per_node=8")
+        expect(rc == 0 and body(back) == body(first), form, said + back)
+    rc, _, said = run("./tenfold.yaml", "    config.shard = \"half\"\n    config.batch = \"1,1\"\n", "--cluster", "dgx-h100")
+    expect(rc == 4 and "file:1" in said and "shard: half is not simulated" in said, "half", said)
+
+
+def test_torchtitan_2026():
+    """What is emitted for torchtitan of 2026 is Python that compiles, and says the degrees and tokens that torchtitan counts."""
+    for context, shard, data in ((1, 4, 4), (1, 2, 4), (2, 4, 2), (1, 1, 4)):
+        with open("titan.yaml", "w") as file:
+            file.write("model: {preset: llama3-70b}\ncluster: {platform: dgx-h100, nodes: 8}\nbatch: {micro: 2, global: 64}\n"
+                       "strategy: {tensor: 8, data: %d, pipeline: 2, zero: %d, %ssequence_parallel: true, context: %d, schedule: "
+                       "interleaved, chunks: 2}\nmemory: {recompute: full, precision: mixed-bf16, enforce: false}\n"
+                       "software: torchtitan-2026\n" %
+                       (data, 0 if shard == 1 else 3, "" if shard == 1 else "shard: %d, " % shard, context))
+        done = subprocess.run([DTSIM, "emit", "torchtitan", "titan.yaml"], capture_output=True, text=True, check=False)
+        expect(done.returncode == 0, "titan.yaml", done.stderr)
+        if done.returncode:
+            continue
+        compile(done.stdout, "job.py", "exec")
+        said = dict(re.findall(r"^    config\.(\S+) = (.*)$", done.stdout, re.M))
+        expect(int(said["training.num_tokens_per_train_step"]) == 64 * 8192 and
+               int(said["training.num_tokens_per_microbatch_per_dp_rank"]) == 2 * 8192 and
+               int(said["parallelism.pipeline_parallel_layers_per_stage"]) == 20 and
+               int(said["parallelism.data_parallel_shard_degree"]) == shard // context and
+               int(said["parallelism.data_parallel_replicate_degree"]) == data * context // shard and
+               said["activation_checkpoint"] == "FullAC.Config()" and "import llama3_70b" in done.stdout, "titan", done.stdout)
 
 
 def main():

@@ -20,6 +20,8 @@ static void keys(struct operators *ops)
                           -1;
 
     ops->cut = source;
+    operator_begin(ops, "encoder-casts", 0);
+    input_casts(ops, one ? 1 : 2);
     for (int i = 0; i < (one ? 1 : 2); i++)
         product(ops, &(struct weight_product){.id = one ? PRODUCT_KV : i ? PRODUCT_V : PRODUCT_K, .out = widths[i],
                                               .in = {source->tokens, cut->hidden, kept, 0}, .split = SPLIT_COLUMNS,

@@ -54,6 +54,37 @@ static void test_measured(void **state)
     }
 }
 
+static double bytes_sent(const char *way, const char *precision, const char *format, int context)
+{
+    struct simulated simulated;
+    double bytes;
+
+    run_text(&simulated,
+             "model: {transformer: {layers: 2, hidden: 1024, heads: 16, kv_heads: 8, sequence: 4096, vocabulary: 512}}\n"
+             "cluster: {platform: dgx-b200, nodes: 1, gpus_per_node: %d}\nbatch: {micro: 1, micro_batches: 1}\n"
+             "strategy: {context: %d, context_attention: %s}\nmemory: {enforce: false, precision: %s}\n"
+             "software: {like: none, flash_attention: true, fused_qkv: true, attention_format: %s}\n",
+             context, context, way, precision, format);
+    bytes = simulated.run.metrics.communication_bytes_per_gpu;
+    simulated_release(&simulated);
+    return bytes;
+}
+
+/* Under one scale per tensor a context group exchanges bytes: of queries, keys, values and results, or of keys and values. */
+static void test_exchanged(void **state)
+{
+    (void)state;
+    for (int context = 2; context <= 8; context *= 2) {
+        double saved = 2 * 2 * (4096. / context) * (1024 + 512 + 512 + 1024) * (context - 1) / context;
+        double all = bytes_sent("all-to-all", "mixed-fp8", "half", context);
+        double blocks = bytes_sent("all-to-all", "mixed-mxfp8", "half", context);
+
+        assert_true(fabs(all - bytes_sent("all-to-all", "mixed-fp8", "fp8", context) - saved) < 1);
+        assert_true(bytes_sent("ring", "mixed-fp8", "fp8", context) < bytes_sent("ring", "mixed-fp8", "half", context));
+        assert_true(bytes_sent("all-to-all", "mixed-mxfp8", "fp8", context) == blocks);
+    }
+}
+
 static void test_refused(void **state)
 {
     static const char *const told[] = {
@@ -81,7 +112,8 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_casts), cmocka_unit_test(test_measured), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_casts), cmocka_unit_test(test_measured), cmocka_unit_test(test_exchanged),
+        cmocka_unit_test(test_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -60,7 +60,7 @@ static void ask_all(const struct scenario *scenario, struct error *err)
     workload_release(&workload);
     comparison_init(&comparison, scenario->name, scenario, NULL, err);
     comparison_release(&comparison);
-    memory_fits_twice(scenario, &fits, err);
+    memory_fits_micro(scenario, 2 * scenario->batch.micro, &fits, err);
 }
 
 /* Schedules whose order depends on times, plans of layers that fit and that do not, advice, several versions of

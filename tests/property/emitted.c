@@ -119,13 +119,13 @@ static struct node *import(struct arena *arena, const char *framework, const cha
 
     snprintf(number, sizeof number, "%d", gpus);
     if (!strcmp(framework, "torchtitan"))
-        return torchtitan_scenario(arena, &(struct job_text){"job.toml", text, length, &options, model}, &comment, notes,
+        return torchtitan_scenario(arena, &(struct job_text){"job.toml", text, length, &options, model, NULL}, &comment, notes,
                                    err);
     if (!strcmp(framework, "deepspeed"))
-        return deepspeed_scenario(arena, &(struct job_text){"ds.json", text, length, &options, model}, &comment, notes,
+        return deepspeed_scenario(arena, &(struct job_text){"ds.json", text, length, &options, model, NULL}, &comment, notes,
                                   err);
     if (!strcmp(framework, "bridge"))
-        return bridge_scenario(arena, &(struct job_text){"bridge.yaml", text, length, &options, NULL}, &comment, notes,
+        return bridge_scenario(arena, &(struct job_text){"bridge.yaml", text, length, &options, NULL, NULL}, &comment, notes,
                                err);
     if (!launch_parse(arena, "args.txt", text, length, &launch, err))
         root = megatron_scenario(arena, &launch, &options, &comment, notes, err);

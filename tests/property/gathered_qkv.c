@@ -35,9 +35,9 @@ static void check_bytes(int groups, bool sequence_parallel)
     assert_true(before->tensors[1] == HIDDEN * columns(TENSOR) / TENSOR);
     assert_true(after->tensors[1] == HIDDEN * columns(groups) / TENSOR);
     assert_true(sent_bytes(stage, SENT_QKV, HIDDEN_BY_NOTHING) == whole);
-    assert_int_equal(sent_count(simulated_workload(&usual)->stages, &before->work[FORWARD], SENT_QKV, HIDDEN_BY_NOTHING), 0);
-    assert_int_equal(sent_count(stage, &after->work[FORWARD], SENT_QKV, HIDDEN_BY_NOTHING), 1);
-    assert_int_equal(sent_count(stage, &after->work[BACKWARD], SENT_QKV, HIDDEN_BY_NOTHING), 1);
+    assert_int_equal(sent_count(simulated_workload(&usual)->stages, before->work[FORWARD], SENT_QKV, HIDDEN_BY_NOTHING), 0);
+    assert_int_equal(sent_count(stage, after->work[FORWARD], SENT_QKV, HIDDEN_BY_NOTHING), 1);
+    assert_int_equal(sent_count(stage, after->work[BACKWARD], SENT_QKV, HIDDEN_BY_NOTHING), 1);
     /* the gathered columns are kept, of which the values are a part */
     expect_near("kept", after->activation - before->activation, whole - TOKENS * SIZE * 2., gathers.text);
     expect_near("sent", gathers.run.metrics.communication_bytes_per_gpu - usual.run.metrics.communication_bytes_per_gpu,

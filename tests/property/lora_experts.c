@@ -6,8 +6,8 @@
 
 enum { DATA = 4, EXPERTS = 8 };
 struct draws {
-    int hidden, kv, ffn, chosen, shared, rank, layers, expert, zero;
-    bool swiglu, fused, shares, latent, targets[LORA_TARGET_COUNT];
+    int hidden, kv, ffn, chosen, shared, rank, layers, expert, zero, way;
+    bool swiglu, fused, latent, targets[LORA_TARGET_COUNT];
 };
 
 static struct draws random_draws(uint64_t *seed)
@@ -16,7 +16,7 @@ static struct draws random_draws(uint64_t *seed)
         .hidden = PICK_INT(seed, 256, 512), .kv = PICK_INT(seed, 1, 2, 4), .ffn = 64 * PICK_INT(seed, 1, 2, 3),
         .chosen = PICK_INT(seed, 1, 2, 3), .shared = random_below(seed, 2), .rank = PICK_INT(seed, 4, 8, 16),
         .layers = PICK_INT(seed, 1, 2, 3), .expert = PICK_INT(seed, 1, 2, 4), .zero = PICK_INT(seed, 0, 3),
-        .swiglu = random_below(seed, 2), .fused = random_below(seed, 2), .shares = random_below(seed, 2),
+        .swiglu = random_below(seed, 2), .fused = random_below(seed, 2), .way = random_below(seed, 3),
         .latent = random_below(seed, 3) == 0,
     };
 
@@ -37,11 +37,11 @@ static void run_of(struct simulated *simulated, const struct draws *d, const cha
              "positions: 0, norm: rmsnorm, mlp: %s, bias: false, qkv_bias: false, tied: false, dropout: 0, experts: %d, "
              "experts_per_token: %d, expert_ffn: %d, shared_experts: %d, %s%s, flash_attention: true}}\n"
              "cluster: {nodes: 1, gpus_per_node: %d, gpu: h100-80gb, inside: {bandwidth: 100 GB/s, latency: 1 us}}\n"
-             "batch: {global: %d, micro: 1}\nsimulation: {engine: ideal}\nsoftware: {like: none, shared_adapters: %s}\n"
+             "batch: {global: %d, micro: 1}\nsimulation: {engine: ideal}\nsoftware: {like: none, expert_adapters: %s}\n"
              "strategy: {data: %d, expert: %d, zero: %d}\nmemory: {enforce: false, precision: mixed-bf16, master: fp32%s}\n",
              d->layers, d->hidden, d->latent ? 4 : d->kv, d->swiglu ? "swiglu" : "gelu", EXPERTS, d->chosen, d->ffn, d->shared,
              attention, !d->swiglu ? "" : d->fused ? ", fused_gate: true" : ", fused_gate: false", DATA, DATA,
-             d->shares ? "true" : "false", DATA, d->expert, d->zero, lora);
+             (const char *const[]){"each", "shared", "merged"}[d->way], DATA, d->expert, d->zero, lora);
 }
 
 /* in + out of the products with adapters in a block outside of experts, each with its own adapter; and of one expert. */
@@ -73,6 +73,12 @@ static double expert_widths(const struct draws *d)
     return sum;
 }
 
+/* Of the products of one expert that have adapters. */
+static double expert_weights(const struct draws *d)
+{
+    return (d->targets[LORA_MLP_UP] * (d->swiglu ? 2. : 1) + d->targets[LORA_MLP_DOWN]) * d->hidden * d->ffn;
+}
+
 static const char *lora_of(struct arena *arena, const struct draws *d)
 {
     static const char *const names[] = {"qkv", "projection", "mlp-up", "mlp-down"};
@@ -86,7 +92,8 @@ static const char *lora_of(struct arena *arena, const struct draws *d)
 
 /* One GPU's trained elements; of these the sums of gradients; weights that it holds under ZeRO 0 and 3, where the experts' are
  * divided among the replicas of the same experts alone; and FLOP: two passes of frozen products, three of adapters, each
- * expert's over the rows that reach it. */
+ * expert's over the rows that reach it. Merged adapters have the same model FLOP, and compute the gradient of all weights and three
+ * products of their matrices instead of those of rows. */
 static void test_random(void **state)
 {
     uint64_t seed = seed_from(20261129);
@@ -95,8 +102,8 @@ static void test_random(void **state)
     for (int i = 0; i < trials(160); i++) {
         struct arena arena = {0};
         struct draws d = random_draws(&seed);
-        struct simulated frozen, full;
-        double own = EXPERTS / (double)d.expert, copies = d.shares ? 1 : own, apart, common, all_apart, all_common, flop, core;
+        struct simulated frozen, full, other;
+        double own = EXPERTS / (double)d.expert, copies = d.way == 1 ? 1 : own, apart, common, all_apart, all_common, flop, core;
         double rows = 128. * d.chosen, heads = d.latent ? 4. * (48 + 32) : 2. * d.hidden;
         const struct stage *stage, *whole;
         bool divided;
@@ -104,7 +111,7 @@ static void test_random(void **state)
         run_of(&full, &d, "");
         run_of(&frozen, &d, lora_of(&arena, &d));
         stage = &frozen.workload.stages[0], whole = &full.workload.stages[0];
-        divided = d.expert > 1 && !d.shares;
+        divided = d.expert > 1 && d.way != 1;
         apart = divided ? d.layers * d.rank * copies * expert_widths(&d) : 0;
         common = d.layers * d.rank * (common_widths(&d) + (divided ? 0 : copies * expert_widths(&d)));
         expect_near("trained of experts", stage->trained.of[PARAMETERS_APART], apart, frozen.text);
@@ -122,6 +129,14 @@ static void test_random(void **state)
         flop = (full.run.metrics.model_flop / DATA - 3 * core) * 2 / 3 + 3 * core +
                6. * d.layers * d.rank * (128 * common_widths(&d) + rows * expert_widths(&d));
         expect_near("flop", frozen.run.metrics.model_flop / DATA, flop, frozen.text);
+        if (d.way == 2) {
+            d.way = 0;
+            run_of(&other, &d, lora_of(&arena, &d));
+            expect_near("merged", (frozen.run.metrics.hardware_flop - other.run.metrics.hardware_flop) / DATA,
+                        d.layers * (2 * rows + 6 * own * d.rank) * expert_weights(&d) - 6. * d.layers * d.rank * rows * expert_widths(&d),
+                        frozen.text);
+            simulated_release(&other);
+        }
         simulated_release(&full);
         simulated_release(&frozen);
         arena_release(&arena);

@@ -1,4 +1,5 @@
 /* Planned recomputation and offloading: what must hold for any schedule, model, limit and policy. */
+#include "auto/bound.h"
 #include "recompute/stage_plan.h"
 #include "simulated.h"
 #include "trials.h"
@@ -99,11 +100,22 @@ static int simulate_what_fits(struct simulated *simulated, struct error *err)
     return error_add(err, EXIT_INFEASIBLE, scenario->node->loc, "memory: too little");
 }
 
+/* No iteration is shorter than what its works with what is recomputed in them, or its copies, take; counts those that are not
+ * much longer. */
+static void check_bound(const struct simulated *simulated, unsigned *near)
+{
+    double bound = workload_bound(&simulated->workload, NULL, NULL), time = simulated->run.metrics.iteration_time;
+
+    if (bound > time * (1 + 1e-9))
+        fail_msg("the bound is %.12g s, the iteration takes %.12g s:\n%s", bound, time, simulated->text);
+    *near += bound > 0.9 * time;
+}
+
 /* Whatever is planned fits, as the timeline has it. */
 static void test_random(void **state)
 {
     const unsigned scenarios = (unsigned)trials(700);
-    unsigned planned = 0, refused = 0;
+    unsigned planned = 0, refused = 0, near = 0;
 
     (void)state;
     for (unsigned seed = 1; seed <= scenarios; seed++) {
@@ -120,11 +132,12 @@ static void test_random(void **state)
         } else {
             check_counts(&simulated.run, simulated.text);
             planned += simulated.workload.stages[0].plan != NULL;
+            check_bound(&simulated, &near);
         }
         simulated_release(&simulated);
         error_release(&err);
     }
-    assert_true(planned > scenarios / 4 && refused > scenarios / 20);
+    assert_true(planned > scenarios / 4 && refused > scenarios / 20 && near > scenarios / 8);
 }
 
 /* Seconds of an iteration, INFINITY where it does not fit; flop: that the hardware computes. */

@@ -88,7 +88,7 @@ static int load(struct scenario *scenario, struct workload *workload, const stru
                          setup->strategy, setup->batch, setup->offload, limit) >= 0);
     if (load_text(text, scenario, &err))
         fail_at(text, &err);
-    int rc = workload_build(workload, scenario, NULL, &err);
+    int rc = workload_build(workload, scenario, &err);
 
     if (rc)
         assert_true(strstr(err.messages[0].text, "the least that a plan") ||

@@ -10,6 +10,7 @@
 
 #include "base/random.h"
 #include "report/outcome.h"
+#include "run/attempt.h"
 #include "run/memory_advice.h"
 #include "variations.h"
 
@@ -59,18 +60,54 @@ static bool check_row(const struct scenario *scenario, const char *what)
     return tight;
 }
 
+/* What comes of an attempt to change the base so is what a whole simulation of the changed scenario says. */
+static enum attempted check_attempt(const struct scenario *from, const char *const *sets, size_t nsets, bool anyway)
+{
+    struct attempt attempt = {.of = from, .anyway = anyway};
+    struct simulate_options options = simulate_numbers_of(from);
+    struct scenario scenario = {0};
+    struct workload workload = {0};
+    struct run run = {0};
+    struct error err = {0};
+    enum attempted came, expected = ATTEMPT_REFUSED;
+
+    for (size_t i = 0; i < nsets; i++)
+        attempt_set(&attempt, "%s", sets[i]);
+    came = attempt_run(&attempt, options);
+    if (!read_varied(sets, nsets, &scenario, &err) && !workload_init(&workload, &scenario, &err) &&
+        !simulate(&workload, options, &run, &err))
+        expected = memory_lack(&run) > 0 && !anyway ? ATTEMPT_SHORT : ATTEMPT_RAN;
+    else if (err.messages[0].kind == ERROR_MEMORY)
+        expected = ATTEMPT_SHORT;
+    if (came != expected)
+        fail_msg("%s: it came to %d, expected %d (%s)", sets[nsets - 1], came, expected, err.count ? err.messages[0].text : "");
+    if (came == ATTEMPT_REFUSED && strcmp(attempt.found.messages[0].text, err.messages[0].text))
+        fail_msg("%s: %s, expected %s", sets[nsets - 1], attempt.found.messages[0].text, err.messages[0].text);
+    if (came == ATTEMPT_RAN)
+        assert_true(attempt.run.metrics.iteration_time == run.metrics.iteration_time);
+    if (came == ATTEMPT_SHORT && attempt.run.metrics.ranks)
+        assert_true(memory_lack(&attempt.run) == memory_lack(&run));
+    run_release(&run);
+    workload_release(&workload);
+    scenario_release(&scenario);
+    error_release(&err);
+    assert_int_equal(attempt_end(&attempt, &err), 0);
+    return came;
+}
+
 static void test_rows(void **state)
 {
     static const char *const limits[] = {"2 GB", "4 GB", "6 GB", "12 GB"};
-    struct scenario scenario = {0};
+    struct scenario scenario = {0}, from = {0};
     struct error err = {0};
     struct variations variations;
-    int tight = 0, fit = 0;
+    int tight = 0, fit = 0, came[2][ATTEMPT_FAILED] = {0};
 
     (void)state;
     assert_int_equal(read_varied(NULL, 0, &scenario, &err), 0);
     variations = variations_of(&scenario);
-    scenario_release(&scenario);
+    from = scenario;
+    scenario = (struct scenario){0};
     for (size_t i = 0; i < variations.count; i++) {
         const char *schedule = schedule_at(random_bits(3, i) % 16) ? schedule_at(random_bits(3, i) % 16)->name : "1f1b";
         char limit[64], order[64];
@@ -78,6 +115,8 @@ static void test_rows(void **state)
 
         snprintf(limit, sizeof limit, "memory.limit=%s", limits[i % COUNT(limits)]);
         snprintf(order, sizeof order, "strategy.schedule=%s", schedule);
+        for (int anyway = 0; anyway < 2; anyway++)
+            came[anyway][check_attempt(&from, sets, COUNT(sets), anyway)]++;
         if (!read_varied(sets, COUNT(sets), &scenario, &err)) {
             if (check_row(&scenario, variations.items[i]))
                 tight++;
@@ -90,6 +129,9 @@ static void test_rows(void **state)
     }
     print_message("%d do not fit, %d others\n", tight, fit);
     assert_true(tight > 30 && fit > 30);
+    assert_true(came[0][ATTEMPT_RAN] > 30 && came[0][ATTEMPT_SHORT] > 30 && came[0][ATTEMPT_REFUSED] > 30);
+    assert_true(came[1][ATTEMPT_RAN] > came[0][ATTEMPT_RAN] + 30);
+    scenario_release(&from);
     free(variations.items);
 }
 

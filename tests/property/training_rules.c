@@ -300,7 +300,7 @@ static void closed_forms(void **state)
         json_t *json, *form;
 
         train_on(&trained, NODES, 5000, 60, "%s", cases[i].rest);
-        json = training_json(&trained.training);
+        json = view_json(&training_view, &trained.training);
         form = json_object_get(json, "closed_form");
         assert_int_equal(!json_is_null(form), cases[i].has);
         for (size_t k = 0; cases[i].has && k < COUNT(forms); k++) {

@@ -141,12 +141,15 @@ static void wrong(void **state)
         assert_true(asprintf(&text, "model: {transformer: {layers: 2, hidden: 64, heads: 4, sequence: 64, vocabulary: 100, encoder: {layers: 2, "
                              "sequence: 64}}}\ncluster: {platform: dgx-a100, nodes: 1}\n%s%s\n",
                              strstr(bad[i].strategy, "batch") ? "" : "batch: {global: 64}\n", bad[i].strategy) >= 0);
-        if (load_text(text, &scenario, &err) == 0)
+        if (load_text(text, &scenario, &err) == 0) {
             assert_int_not_equal(workload_build(&workload, &scenario, NULL, &err), 0);
+            workload_release(&workload);
+        }
         for (int k = 0; k < err.count; k++)
             found |= strstr(err.messages[k].text, bad[i].message) != NULL;
         if (!found)
             fail_msg("%s: %s", bad[i].strategy, err.count ? err.messages[0].text : "no error");
+        scenario_release(&scenario);
         error_release(&err);
         free(text);
     }

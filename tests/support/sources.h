@@ -9,7 +9,7 @@
 /* The rooms of sim/, WING/ROOM, from the ground up. A room includes itself and the rooms before it in this list, by
  * ROOM/FILE. */
 static const char *const rooms[] = {
-    "lib/base", "lib/files", "lib/process", "lib/config", "lib/expression",
+    "lib/base", "lib/files", "lib/view", "lib/process", "lib/config", "lib/expression",
     "machine/topology", "machine/hardware", "machine/layout", "machine/kernels", "machine/engine",
     "machine/collective",
     "job/huggingface", "job/model", "job/schedule", "job/software", "job/evidence", "job/scenario",

@@ -3,7 +3,7 @@
 #define TESTS_TRAINED_H
 
 #include "simulated.h"
-#include "train/training.h"
+#include "train/training_view.h"
 
 struct trained { struct scenario scenario; struct training training; };
 

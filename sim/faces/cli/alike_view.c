@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "alike/alike.h"
+#include "cli/said.h"
 #include "files/json.h"
+#include "view/view.h"
 
 static void print_reasons(uint32_t reasons, FILE *out)
 {
@@ -56,7 +58,7 @@ static void print_collectives(const struct alike *alike, const struct scenario *
                 way == ALIKE_NODES ? "through more than two nodes" : "on more than one channel");
 }
 
-void alike_print(const struct alike *alike, const struct scenario *scenario, FILE *out)
+static void alike_print(const struct alike *alike, const struct scenario *scenario, FILE *out)
 {
     print_stood(alike_way_names[ALIKE_FLOWS], (struct noun){"GPU", "GPUs", " of a tensor-parallel group"},
                 alike_stood(alike, scenario, ALIKE_FLOWS), out);
@@ -73,47 +75,65 @@ void alike_print(const struct alike *alike, const struct scenario *scenario, FIL
                 alike_stood(alike, scenario, ALIKE_MICRO_BATCHES), out);
 }
 
+struct alike_of { const struct alike *alike; const struct scenario *scenario; };
+
+#define REASON(ROW) \
+    ROW(key, json_string(it->key), "of the scenario, or what it is") \
+    ROW(why, json_string(it->why), "all are simulated") \
+    ROW(change, json_string(it->change), "that lets one stand for others")
+VIEW(reason_view, struct alike_text, it, REASON)
+
 static json_t *reasons_json(uint32_t reasons)
 {
     json_t *list = json_array();
 
-    for (size_t i = 0; alike_text(reasons, i); i++) {
-        const struct alike_text *text = alike_text(reasons, i);
-
-        json_append(list, json_pack("{s:s, s:s, s:s}", "key", text->key, "why", text->why, "change",
-                                              text->change));
-    }
+    for (size_t i = 0; alike_text(reasons, i); i++)
+        json_append(list, view_json(&reason_view, alike_text(reasons, i)));
     return list;
 }
 
+#define REASONS(ROW, bits) \
+    ROW(reasons, reasons_json(bits), "why all are simulated", .form = VIEW_LIST, .of = &reason_view)
+#define STOOD(ROW) \
+    ROW(simulated, json_integer(it->simulated), "of them") \
+    ROW(all, json_integer(it->all), "for which these stand") \
+    REASONS(ROW, it->reasons)
+VIEW(stood_view, struct stood, it, STOOD)
+
+#define COLLECTIVES(ROW) \
+    ROW(measured, json_boolean(it->measured), "each collective of replicas is simulated once") \
+    REASONS(ROW, it->reasons[ALIKE_MEASURED])
+VIEW(measured_view, struct alike, it, COLLECTIVES)
+
 static json_t *stood_json(struct stood stood)
 {
-    return json_pack("{s:i, s:i, s:o}", "simulated", stood.simulated, "all", stood.all, "reasons",
-                     reasons_json(stood.reasons));
+    return view_json(&stood_view, &stood);
 }
 
-static json_t *collectives_json(const struct alike *alike, const struct scenario *scenario, enum alike_way way)
+static json_t *collectives_json(const struct alike_of *of, enum alike_way way)
 {
     json_t *groups = json_object();
 
     for (enum group_kind kind = 0; kind < GROUP_KIND_COUNT; kind++)
-        if (of_group(&alike->groups[kind], way).all)
-            json_put(groups, scenario->groups.of[kind].name,
-                                stood_json(of_group(&alike->groups[kind], way)));
+        if (of_group(&of->alike->groups[kind], way).all)
+            json_put(groups, of->scenario->groups.of[kind].name, stood_json(of_group(&of->alike->groups[kind], way)));
     return groups;
 }
 
-json_t *alike_json(const struct alike *alike, const struct scenario *scenario)
-{
-    json_t *measured = json_pack("{s:b, s:o}", "measured", alike->measured, "reasons",
-                                 reasons_json(alike->reasons[ALIKE_MEASURED]));
+#define ALIKE(ROW) \
+    ROW(flows, stood_json(alike_stood(it->alike, it->scenario, ALIKE_FLOWS)), "of a tensor-parallel group", .of = &stood_view) \
+    ROW(replicas, stood_json(alike_stood(it->alike, it->scenario, ALIKE_REPLICAS)), "of the model", .of = &stood_view) \
+    ROW(collectives, view_json(&measured_view, it->alike), "of replicas", .of = &measured_view) \
+    ROW(nodes, collectives_json(it, ALIKE_NODES), "of a measured collective, by kind of group", .form = VIEW_MAP, \
+        .of = &stood_view) \
+    ROW(channels, collectives_json(it, ALIKE_CHANNELS), "the same", .form = VIEW_MAP, .of = &stood_view) \
+    ROW(micro_batches, stood_json(alike_stood(it->alike, it->scenario, ALIKE_MICRO_BATCHES)), "of a replica", .of = &stood_view)
+VIEW_SHARED(alike_view, struct alike_of, it, ALIKE)
 
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}",
-                     alike_way_names[ALIKE_FLOWS], stood_json(alike_stood(alike, scenario, ALIKE_FLOWS)),
-                     alike_way_names[ALIKE_REPLICAS], stood_json(alike_stood(alike, scenario, ALIKE_REPLICAS)),
-                     alike_way_names[ALIKE_MEASURED], measured,
-                     alike_way_names[ALIKE_NODES], collectives_json(alike, scenario, ALIKE_NODES),
-                     alike_way_names[ALIKE_CHANNELS], collectives_json(alike, scenario, ALIKE_CHANNELS),
-                     alike_way_names[ALIKE_MICRO_BATCHES],
-                     stood_json(alike_stood(alike, scenario, ALIKE_MICRO_BATCHES)));
+void alike_show(const struct alike *alike, const struct scenario *scenario, bool json)
+{
+    if (json)
+        view_print(&alike_view, &(struct alike_of){alike, scenario}, stdout);
+    else
+        alike_print(alike, scenario, stdout);
 }

@@ -4,10 +4,6 @@
 
 #include "workload/workload.h"
 
-#include <jansson.h>
-
 /* A line for each way in which one is simulated for many; under it each reason why all are simulated. */
-void alike_print(const struct alike *alike, const struct scenario *scenario, FILE *out);
-json_t *alike_json(const struct alike *alike, const struct scenario *scenario);
-
+void alike_show(const struct alike *alike, const struct scenario *scenario, bool json);
 #endif

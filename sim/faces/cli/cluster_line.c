@@ -1,5 +1,7 @@
 #include "cli/cluster_line.h"
 
+#include <stdlib.h>
+
 #include "base/text.h"
 #include "hardware/cluster.h"
 #include "hardware/gpu.h"
@@ -50,12 +52,10 @@ static void print_parts(const struct scenario *scenario, FILE *out)
         fputs("; ", out);
         text_write(TEXT_LINE, differs, out);
     }
-    fputc('\n', out);
     arena_release(&arena);
 }
 
-/* "4 nodes of 8 NVIDIA H100-SXM5-80GB; NVIDIA DGX H100". */
-void cluster_line_print(const struct scenario *scenario, FILE *out)
+static void print_cluster(const struct scenario *scenario, FILE *out)
 {
     const struct cluster *cluster = &scenario->cluster;
     int taken = layout_node_seats(&scenario->layout, 0);
@@ -63,7 +63,6 @@ void cluster_line_print(const struct scenario *scenario, FILE *out)
     const char *changes = cluster_gpu_spec(cluster, 0) ? gpu_changes(&arena, cluster_gpu_spec(cluster, 0)) : "";
     const char *differs = cluster_changes_text(&arena, cluster);
 
-    fprintf(out, "  %-24s ", "cluster");
     if (cluster_given_parts(cluster)) {
         print_parts(scenario, out);
         arena_release(&arena);
@@ -91,6 +90,19 @@ void cluster_line_print(const struct scenario *scenario, FILE *out)
         fputs(cluster->title ? ", but " : "; ", out);
         text_write(TEXT_LINE, differs, out);
     }
-    fputc('\n', out);
     arena_release(&arena);
+}
+
+const char *cluster_line(struct arena *arena, const struct scenario *scenario)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = text_open(&text, &size);
+    const char *line;
+
+    print_cluster(scenario, out);
+    text_close(out, &text);
+    line = arena_strdup(arena, text);
+    free(text);
+    return line;
 }

@@ -1,9 +1,10 @@
-/* cluster_line: the line of a run that says which cluster it is on. */
+/* cluster_line: which cluster a run is on. */
 #ifndef DTSIM_CLUSTER_LINE_H
 #define DTSIM_CLUSTER_LINE_H
 
 #include "scenario/scenario.h"
 
-void cluster_line_print(const struct scenario *scenario, FILE *out);
+/* "4 nodes of 8 NVIDIA H100-SXM5-80GB; NVIDIA DGX H100", in the arena. */
+const char *cluster_line(struct arena *arena, const struct scenario *scenario);
 
 #endif

@@ -36,7 +36,8 @@ struct option {
     bool many;                       /* may be repeated */
     bool needed;                     /* unless an option is given that it does not go with */
     int one_of;                      /* of neighbouring rows with one number, not 0, one may be given */
-    const char *with;                /* goes with any of these words alone: options, or what the first argument is */
+    const char *with;                /* goes with any of these words alone: options, or what the first argument is, OTHER: a word
+                                      * that no list has */
     const char *without;             /* does not go with any of these */
 };
 /* Rows that several commands have. */
@@ -75,6 +76,7 @@ struct command {
                                       * it is */
     const char *no_set;              /* why it has no --set; NULL: there is no scenario */
     struct words first;              /* what the first argument may be; what NULL: it is not checked. No words: a file */
+    bool (*other)(const char *text); /* whether the first argument may be that word too; NULL: no other */
     const char **(*topics)(struct arena *arena, struct error *err);
                                      /* the same where files have the names, NULL-terminated; NULL after an error */
     int (*main)(const struct arguments *arguments);      /* returns an exit code */

@@ -5,12 +5,14 @@
 #include "base/text.h"
 #include "calibrate/calibrate.h"
 #include "cli/cmd_calibrate.h"
+#include "cli/said.h"
 #include "config/conf.h"
 #include "config/field.h"
 #include "files/folder.h"
 #include "files/json.h"
 #include "hardware/gpu.h"
 #include "kernels/profile.h"
+#include "view/view.h"
 
 /* Formats mean nothing to kernels that are bound by memory: their bytes count. The half formats share a record. */
 static const char *dtype_of(const struct sample_group *group)
@@ -121,20 +123,23 @@ static void write_profile(const void *context, FILE *out)
     node_print(field_dump(writing->arena, &profile_table, profile), out);
 }
 
-static json_t *sample_json(const struct calibration *calibration, const struct sample_group *group,
-                           const struct sample *sample, bool held_out)
-{
-    return json_pack("{s:s, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:i}", "kernel", sample_group_name(group), "dtype",
-                     dtype_of(group), "batch", sample->batch, "m", sample->m, "n", sample->n, "k", sample->k, "bytes",
-                     sample->bytes, "measured_us", 1e6 * sample->seconds, "predicted_us",
-                     1e6 * group_seconds(group, calibration->sms, sample), "held_out", held_out);
-}
+struct fitted_row { const struct calibration *calibration; const struct sample_group *group; const struct sample *sample; bool held_out; };
+
+#define FITTED(ROW) \
+    ROW(kernel, json_string(sample_group_name(it->group)), "its name in samples") \
+    ROW(dtype, json_string(dtype_of(it->group)), "of its operands") \
+    ROW(batch, json_real(it->sample->batch), "as in samples") ROW(m, json_real(it->sample->m), "the same") \
+    ROW(n, json_real(it->sample->n), "the same") ROW(k, json_real(it->sample->k), "the same") \
+    ROW(bytes, json_real(it->sample->bytes), "that it reads and writes") \
+    ROW(measured_us, json_real(1e6 * it->sample->seconds), "time") \
+    ROW(predicted_us, json_real(1e6 * group_seconds(it->group, it->calibration->sms, it->sample)), "by the profile") \
+    ROW(held_out, json_integer(it->held_out), "1: the fit did not see it")
+VIEW(fitted_view, struct fitted_row, it, FITTED)
 
 /* Every sample that belongs to a record, with its prediction. */
-static void print_json(const struct calibration *calibration)
+static json_t *rows_json(const struct calibration *calibration)
 {
-    json_t *rows = json_array(), *json = json_pack("{s:o, s:o}", "gpu", json_words(calibration->profile.gpu), "rows",
-                                                      rows);
+    json_t *rows = json_array();
 
     for (size_t g = 0; g < calibration->groups.count; g++) {
         const struct sample_group *group = &calibration->groups.items[g];
@@ -144,11 +149,15 @@ static void print_json(const struct calibration *calibration)
             continue;
         for (size_t l = 0; l < COUNT(lists); l++)
             for (size_t i = 0; i < lists[l]->count; i++)
-                json_append(rows, sample_json(calibration, group, lists[l]->items[i], l == 1));
+                json_append(rows, view_json(&fitted_view, &(struct fitted_row){calibration, group, lists[l]->items[i], l == 1}));
     }
-    json_print(json, stdout);
-    json_decref(json);
+    return rows;
 }
+
+#define CALIBRATION(ROW) \
+    ROW(gpu, json_words(it->profile.gpu), "of the profile") \
+    ROW(rows, rows_json(it), "samples", .form = VIEW_LIST, .of = &fitted_view)
+VIEW_SHARED(calibration_view, struct calibration, it, CALIBRATION)
 
 static int fit(const struct arguments *arguments, struct error *err)
 {
@@ -169,7 +178,7 @@ static int fit(const struct arguments *arguments, struct error *err)
     if (!rc && out && !(rc = file_replace(out, write_profile, &writing, err)))
         fprintf(stderr, "wrote %s\n", out);
     if (!rc && arguments->values[OPT_JSON])
-        print_json(&calibration);
+        view_print(&calibration_view, &calibration, stdout);
     else if (!rc)
         print_calibration(&calibration, keep);
     if (!rc)

@@ -7,46 +7,40 @@
 #include "base/text.h"
 #include "calibrate/calibrate.h"
 #include "cli/cmd_calibrate.h"
+#include "cli/said.h"
 #include "files/json.h"
 #include "hardware/gpu.h"
 #include "kernels/cost.h"
 #include "kernels/profile.h"
+#include "view/view.h"
 
 static bool is_product(const struct sample *sample)
 {
     return sample->kind == SAMPLE_MATMUL || sample->kind == SAMPLE_SUSTAINED;
 }
 
-/* ---- JSON ---- */
+/* Samples against a profile. */
+struct against { const struct profile *profile; const struct samples *samples; const struct compared_costs *rows; size_t count; };
 
-static json_t *row_json(const struct compared_costs *row)
-{
-    const struct sample *sample = row->sample;
-    double seconds = row->predicted.seconds;
+#define SAMPLE(ROW) \
+    ROW(kernel, json_string(sample_name(it->sample)), "its name in samples") \
+    ROW(dtype, json_string(dtype_names[it->sample->dtype]), "of its operands") \
+    ROW(batch, json_real(it->sample->batch), "as in samples") ROW(m, json_real(it->sample->m), "the same") \
+    ROW(n, json_real(it->sample->n), "the same") ROW(k, json_real(it->sample->k), "the same") \
+    ROW(layout, json_string(is_product(it->sample) ? layout_names[it->sample->layout] : ""), "of a product") \
+    ROW(bytes, json_real(it->sample->bytes), "that it reads and writes") \
+    ROW(window, json_real(it->sample->window), "of attention; 0: none") \
+    ROW(expert_skew, json_real(it->sample->skew.exponent), "of a grouped product") \
+    ROW(measured_us, json_real(1e6 * it->sample->seconds), "time") \
+    ROW(predicted_us, json_finite(1e6 * it->predicted.seconds), "by the profile; null: it has no record") \
+    ROW(extrapolated, json_boolean(it->predicted.basis != BASIS_MEASURED), "whether the profile was fitted to no sample like it")
+VIEW(sample_view, struct compared_costs, it, SAMPLE)
 
-    return json_pack("{s:s, s:s, s:f, s:f, s:f, s:f, s:s, s:f, s:f, s:f, s:f, s:o, s:b}", "kernel",
-                     sample_name(sample), "dtype", dtype_names[sample->dtype], "batch", sample->batch, "m", sample->m,
-                     "n", sample->n, "k", sample->k, "layout",
-                     is_product(sample) ? layout_names[sample->layout] : "", "bytes", sample->bytes, "window",
-                     sample->window, "expert_skew", sample->skew.exponent, "measured_us", 1e6 * sample->seconds,
-                     "predicted_us", isnan(seconds) ? json_null() : json_real(1e6 * seconds), "extrapolated",
-                     row->predicted.basis != BASIS_MEASURED);
-}
-
-static void print_json(const struct profile *profile, const struct samples *samples, const struct compared_costs *rows,
-                       size_t count)
-{
-    json_t *list = json_array(),
-           *json = json_pack("{s:o, s:o, s:o}", "profile", json_words(profile->name), "gpu", json_words(samples->gpu),
-                             "rows", list);
-
-    for (size_t i = 0; i < count; i++)
-        json_append(list, row_json(&rows[i]));
-    json_print(json, stdout);
-    json_decref(json);
-}
-
-/* ---- table ---- */
+#define AGAINST(ROW) \
+    ROW(profile, json_words(it->profile->name), "its name") \
+    ROW(gpu, json_words(it->samples->gpu), "of the samples") \
+    ROW(rows, view_list(&sample_view, it->rows, it->count, sizeof *it->rows), "samples", .form = VIEW_LIST, .of = &sample_view)
+VIEW_SHARED(calibrate_check_view, struct against, it, AGAINST)
 
 /* Formats mean nothing to kernels that are bound by memory: their bytes count. */
 static int format_of(const struct sample *sample)
@@ -176,7 +170,7 @@ int calibrate_check_print(const struct arguments *arguments, struct error *err)
                     "warning: the profile is of a GPU with %d multiprocessors, the samples are of one with %d\n",
                     profile.sms, samples.sms);
         if (arguments->values[OPT_JSON])
-            print_json(&profile, &samples, rows, count);
+            view_print(&calibrate_check_view, &(struct against){&profile, &samples, rows, count}, stdout);
         else
             print_table(&profile, &samples, rows, count);
     }

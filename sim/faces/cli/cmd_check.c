@@ -7,15 +7,19 @@
 #include "base/progress.h"
 #include "base/sheet.h"
 #include "cli/cmd.h"
+#include "cli/said.h"
 #include "cli/sweep_plan.h"
 #include "config/conf.h"
 #include "files/json.h"
 #include "report/caveats.h"
+#include "report/result.h"
 #include "run/memory_advice.h"
 #include "run/values.h"
 #include "scenario/scenario.h"
 #include "sweep/points.h"
 #include "sweep/sweep.h"
+#include "view/say.h"
+#include "view/view.h"
 #include "workload/workload.h"
 
 /* A lower probability that a scenario fits is said. */
@@ -35,31 +39,71 @@ static void warn_of_memory(const struct run *run)
                 100 * run->metrics.fits);
 }
 
-static json_t *memory_json(const struct run *run)
-{
-    double room = run->metrics.peak_room, fits = run->metrics.fits;
-    json_t *json = json_object();
+#define PLACE(ROW) \
+    ROW(file, json_words(it->file), "where the value stands") \
+    ROW(line, json_integer(it->line), "of it") \
+    ROW(column, json_integer(it->column), "of it")
+VIEW(place_view, struct loc, it, PLACE)
 
-    json_put(json, "peak_memory_bytes", json_real(run->metrics.peak_memory));
-    json_put(json, "room_bytes", json_finite(room));
-    json_put(json, "fits", json_boolean(memory_lack(run) <= 0));
-    json_put(json, "fits_probability", json_finite(fits));
-    return json;
+/* {path: where its value stands}; a value that nobody wrote is the default. */
+static void add_origins(json_t *origins, struct arena *arena, const char *path, const struct node *node)
+{
+    const struct loc *loc = &node->loc;
+    bool whole = node->kind == NODE_SCALAR || !node->count;
+
+    for (size_t i = 0; i < node->count && !whole; i++) {
+        const char *key = node->kind == NODE_MAPPING ? node->keys[i] : arena_printf(arena, "%zu", i);
+
+        add_origins(origins, arena, *path ? arena_printf(arena, "%s.%s", path, key) : key, node->items[i]);
+    }
+    if (whole)
+        json_put(origins, path, !loc->file ? json_string("default") : loc->line == 0 ? json_words(loc->file) :
+                 view_json(&place_view, loc));
 }
 
-/* Whether it fits: with advice an error, else a warning, or, where there is `json`, a part of it. */
-static void check_memory(const struct workload *workload, bool strict, json_t *json, struct error *err)
+static json_t *origins_json(const struct node *root)
+{
+    struct arena arena = {0};
+    json_t *origins = json_object();
+
+    add_origins(origins, &arena, "", root);
+    arena_release(&arena);
+    return origins;
+}
+
+#define FITS(ROW) \
+    ROW(peak_memory_bytes, json_real(it->metrics.peak_memory), "of the fullest GPU") \
+    ROW(room_bytes, json_finite(it->metrics.peak_room), "what that GPU may hold; null: not known") \
+    ROW(fits, json_boolean(memory_lack(it) <= 0), "whether it fits") \
+    ROW(fits_probability, json_finite(it->metrics.fits), "as in result.json")
+VIEW(fits_view, struct run, it, FITS)
+
+/* What is said of a scenario; `run` NULL: its memory is not known. */
+struct checked { const struct scenario *scenario; const struct node *root; const struct run *run; };
+
+#define CHECKED(ROW) \
+    ROW(scenario, node_json(it->root), "with every default") \
+    ROW(origins, origins_json(it->root), "by path: where its value stands (file, line, column); 'default': nobody wrote it", \
+        .form = VIEW_MAP) \
+    ROW(notes, caveats_json(it->scenario, NULL), "what to know before relying on the numbers") \
+    ROW(memory, it->run ? view_json(&fits_view, it->run) : NULL, "left out: not known", .of = &fits_view)
+VIEW_SHARED(check_view, struct checked, it, CHECKED)
+
+/* Whether it fits: with advice an error, else a warning; prints the scenario `root` as JSON unless that is NULL. Whether that was
+ * printed. */
+static bool check_memory(const struct workload *workload, bool strict, const struct node *root, struct error *err)
 {
     struct simulate_options how = memory_options_of(workload->scenario);
     struct run run = {0};
     int rc = strict ? simulate_advised(workload, how, &run, err) : simulate(workload, how, &run, err);
 
     progress_end(workload->scenario->progress);
-    if (!rc && json)
-        json_put(json, "memory", memory_json(&run));
-    else if (!rc && !err->count)
+    if (root && !err->count)
+        view_print(&check_view, &(struct checked){workload->scenario, root, rc ? NULL : &run}, stdout);
+    else if (!root && !rc && !err->count)
         warn_of_memory(&run);
     run_release(&run);
+    return !err->count;
 }
 
 /* Checks the sweep itself and every value of an axis, and prints what a dry run tells of its points. */
@@ -82,91 +126,50 @@ static int check_sweep(const struct arguments *arguments)
     return code;
 }
 
-/* {path: where its value stands}; a value that nobody wrote is the default. */
-static void add_origins(json_t *origins, struct arena *arena, const char *path, const struct node *node)
-{
-    const struct loc *loc = &node->loc;
-    bool whole = node->kind == NODE_SCALAR || !node->count;
-
-    for (size_t i = 0; i < node->count && !whole; i++) {
-        const char *key = node->kind == NODE_MAPPING ? node->keys[i] : arena_printf(arena, "%zu", i);
-
-        add_origins(origins, arena, *path ? arena_printf(arena, "%s.%s", path, key) : key, node->items[i]);
-    }
-    if (whole)
-        json_put(origins, path, !loc->file ? json_string("default") : loc->line == 0 ? json_words(loc->file) :
-                 json_pack("{s:o, s:i, s:i}", "file", json_words(loc->file), "line", loc->line, "column", loc->column));
-}
-
 /* Prints the scenario for people, or all that is known of it for programs; whether it was printed. */
 static bool print_scenario(const struct arguments *arguments, const struct workload *workload, struct error *err)
 {
     struct arena arena = {0};
     const struct node *root = scenario_dump(&arena, workload->scenario);
     bool strict = arguments->values[OPT_MEMORY], printed = true;
-    json_t *json, *origins;
 
-    if (!arguments->values[OPT_JSON]) {
+    if (arguments->values[OPT_JSON]) {
+        printed = check_memory(workload, strict, root, err);
+    } else {
         node_print_origins(root, stdout);
         caveats_print(workload->scenario, NULL, stderr);
         check_memory(workload, strict, NULL, err);
-    } else {
-        json = json_object();
-        origins = json_object();
-        add_origins(origins, &arena, "", root);
-        json_put(json, "scenario", node_json(root));
-        json_put(json, "origins", origins);
-        json_put(json, "notes", caveats_json(workload->scenario, NULL));
-        check_memory(workload, strict, json, err);
-        printed = !err->count;
-        if (printed)
-            json_print(json, stdout);
-        json_decref(json);
     }
     arena_release(&arena);
     return printed;
 }
 
+#define VALUE(ROW) \
+    ROW(value, json_words(it->value), "of the key") \
+    ROW(goes, json_boolean(!it->why), "with the rest of the scenario") \
+    ROW(said, json_boolean(it->said), "whether it is the scenario's") \
+    ROW(why, it->why ? json_words(it->why) : json_null(), "it does not go; null: it does") \
+    ROW(but, it->but ? json_words(it->but) : json_null(), "what is against it; null: nothing")
+VIEW(value_view, struct asked_value, it, VALUE)
+
+#define VALUES(ROW) \
+    ROW(path, json_words(it->path), "the key") \
+    ROW(values, view_list(&value_view, it->items, it->count, sizeof *it->items), "that it may have", .form = VIEW_LIST, \
+        .of = &value_view)
+VIEW_SHARED(values_view, struct asked_values, it, VALUES)
+
 static void print_values(const struct asked_values *values)
 {
+    const struct say_column columns[] = {
+        {values->path, NULL, "{value}[?said  (as it is)]"}, {"goes", NULL, "[?why no|?but but|yes]"},
+        {"why not, or what is against it", NULL, "[{why}|{but}]"},
+    };
     struct sheet sheet = {.left = 3};
+    json_t *list = view_list(&value_view, values->items, values->count, sizeof *values->items);
 
-    sheet_head(&sheet, values->path, NULL);
-    sheet_head(&sheet, "goes", NULL);
-    sheet_head(&sheet, "why not, or what is against it", NULL);
-    for (size_t i = 0; i < values->count; i++) {
-        const struct asked_value *asked = &values->items[i];
-        char *value = xprintf("%s%s", asked->value, asked->said ? " (as it is)" : "");
-
-        sheet_add(&sheet, value);
-        sheet_add(&sheet, asked->why ? "no" : asked->but ? "but" : "yes");
-        sheet_add(&sheet, asked->why ? asked->why : asked->but ? asked->but : "");
-        free(value);
-    }
-    sheet_print(&sheet, false, stdout);
-    sheet_release(&sheet);
+    say_table(list, columns, COUNT(columns), &sheet, false, stdout);
     printf("\n%zu of %zu go with the rest of the scenario\n", values->going, values->count);
-}
-
-static void print_values_json(const struct asked_values *values)
-{
-    json_t *json = json_object(), *list = json_array();
-
-    for (size_t i = 0; i < values->count; i++) {
-        const struct asked_value *asked = &values->items[i];
-        json_t *value = json_object();
-
-        json_put(value, "value", json_words(asked->value));
-        json_put(value, "goes", json_boolean(!asked->why));
-        json_put(value, "said", json_boolean(asked->said));
-        json_put(value, "why", asked->why ? json_words(asked->why) : json_null());
-        json_put(value, "but", asked->but ? json_words(asked->but) : json_null());
-        json_append(list, value);
-    }
-    json_put(json, "path", json_words(values->path));
-    json_put(json, "values", list);
-    json_print(json, stdout);
-    json_decref(json);
+    json_decref(list);
 }
 
 static int load_tree(struct arena *arena, const struct arguments *arguments, struct node **root, struct error *err)
@@ -190,8 +193,10 @@ static int check_values(const struct arguments *arguments)
 
     cache_init(&cache, CACHE_BYTES);
     rc = load_tree(&arena, arguments, &root, &err) || values_ask(&arena, root, arguments->values[OPT_VALUES], "scenario", &values, &err) ? -1 : 0;
-    if (!rc)
-        (arguments->values[OPT_JSON] ? print_values_json : print_values)(&values);
+    if (!rc && arguments->values[OPT_JSON])
+        view_print(&values_view, &values, stdout);
+    else if (!rc)
+        print_values(&values);
     code = report_as(&err, arguments->values[OPT_JSON] && rc);
     if (!rc && !values.going)
         code = EXIT_INFEASIBLE;
@@ -307,9 +312,7 @@ static const struct option options[] = {
         .help = "which values of this key are valid with the rest of the scenario, and why others are not; the scenario itself may "
         "be invalid. Candidates are the names of a choice, or numbers that follow from the model and the cluster; others: "
         "--values PATH=V1,V2. Exit code 5: no value is valid", .without = "--memory --budget"},
-    [OPT_JSON] = {"--json",
-        .help = "{scenario, origins: {PATH: \"default\" | {file, line, column}}, notes, memory}, or of a sweep {axes, combinations, "
-        "dropped, included, points}; errors are JSON too"},
+    [OPT_JSON] = {"--json", .help = "for programs; its keys: dtsim help result; errors are JSON too"},
     SET_OPTION("PATH=VALUE", "change the scenario"),
     BUDGET_OPTION("of a scenario: " BUDGET_HELP),
     {"SCENARIO", .help = "a file, or - for standard input"},

@@ -7,6 +7,7 @@
 #include "cli/collective_lists.h"
 #include "cli/collective_rows.h"
 #include "cli/collective_table.h"
+#include "cli/said.h"
 #include "collective/measure.h"
 #include "config/conf.h"
 #include "engine/replay.h"
@@ -14,6 +15,7 @@
 #include "hardware/cluster.h"
 #include "hardware/communication.h"
 #include "plots/plot.h"
+#include "view/view.h"
 
 enum { OPT_RANKS, OPT_BYTES, OPT_OP, OPT_ALGORITHM, OPT_CHANNELS, OPT_ENGINE, OPT_JSON, OPT_MARKDOWN, OPT_TABLE, OPT_PLOT };
 
@@ -111,21 +113,30 @@ static int load_cluster(const char *text, struct request *request, struct error 
     return 0;
 }
 
-static json_t *result_row(const struct request *request, const struct measured *measured, double algbw, double busbw)
+static json_t *words_if(bool is, const char *text)
 {
-    const char *protocol = measured->protocol == PROTOCOL_NONE ? NULL : protocol_names[measured->protocol];
-    const char *asked = request->collective == measured->used ? NULL : request->collective->name;
-    char *cluster = text_made(TEXT_LINE, request->cluster_name);
-    json_t *row = json_pack("{s:s, s:s, s:s*, s:s, s:s*, s:i, s:f, s:i, s:f, s:f, s:f, s:I, s:s}", "cluster", cluster,
-                            "op", collective_op_names[request->op], "asked", asked, "algorithm", measured->used->name,
-                            "protocol", protocol, "ranks", request->ranks, "bytes", request->bytes, "channels",
-                            measured->channels, "time_s", measured->seconds, "algbw_bytes_per_s", algbw,
-                            "busbw_bytes_per_s", busbw, "messages", (json_int_t)measured->messages, "engine",
-                            engine_names[request->engine]);
-
-    free(cluster);
-    return row;
+    return is ? json_words(text) : NULL;
 }
+
+struct result_of { const struct request *request; const struct measured *measured; double algbw, busbw; };
+
+#define RESULT(ROW) \
+    ROW(cluster, json_words(it->request->cluster_name), "as it was asked for") \
+    ROW(op, json_string(collective_op_names[it->request->op]), "operation") \
+    ROW(asked, words_if(it->request->collective != it->measured->used, it->request->collective->name), \
+        "algorithm; left out: the one that ran") \
+    ROW(algorithm, json_string(it->measured->used->name), "that ran") \
+    ROW(protocol, words_if(it->measured->protocol != PROTOCOL_NONE, protocol_names[it->measured->protocol]), \
+        "of the library; left out: it has none") \
+    ROW(ranks, json_integer(it->request->ranks), "of the group") \
+    ROW(bytes, json_real(it->request->bytes), "of the vector, as nccl-tests count") \
+    ROW(channels, json_integer(it->measured->channels), "of the library") \
+    ROW(time_s, json_real(it->measured->seconds), "of the whole collective") \
+    ROW(algbw_bytes_per_s, json_real(it->algbw), "bytes over time_s") \
+    ROW(busbw_bytes_per_s, json_real(it->busbw), "that times the operation's factor, as nccl-tests have it") \
+    ROW(messages, json_integer((json_int_t)it->measured->messages), "simulated") \
+    ROW(engine, json_string(engine_names[it->request->engine]), "that simulated it")
+VIEW_SHARED(collective_view, struct result_of, it, RESULT)
 
 /* Prints the rows that are held back: of one number of ranks, so that the fastest of them is known. */
 static void print_rows(struct request *request)
@@ -139,7 +150,7 @@ static void add_result(struct request *request, bool json, const struct measured
     double seconds = measured->seconds, algbw = seconds > 0 ? request->bytes / seconds : 0;
     double busbw = algbw * collective_bus_factor(request->op, request->ranks);
 
-    json_append(request->rows, result_row(request, measured, algbw, busbw));
+    json_append(request->rows, view_json(&collective_view, &(struct result_of){request, measured, algbw, busbw}));
     if (json)
         return;
     collective_rows_add(&request->table, &(struct collective_row){

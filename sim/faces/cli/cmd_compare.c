@@ -7,23 +7,22 @@
 #include "files/json.h"
 #include "report/outcome.h"
 #include "results/compared.h"
+#include "view/view.h"
 
 enum { OPT_JSON, OPT_CSV, OPT_MARKDOWN, OPT_METHODS, OPT_ENGINE,
        OPT_KEYS };
 
 static void print(const struct compared *compared, enum compare_format format, bool keys)
 {
-    json_t *json;
+    json_t *json = format < COMPARE_MARKDOWN ? compared_json(compared) : NULL;
 
-    if (format == COMPARE_JSON) {
-        json = compared_json(compared);
+    if (format == COMPARE_JSON)
         json_print(json, stdout);
-        json_decref(json);
-    } else if (format == COMPARE_CSV) {
-        compared_print_csv(compared, stdout);
-    } else {
+    else if (format == COMPARE_CSV)
+        view_csv(&compared_view, json, stdout);
+    else
         compared_print(compared, format == COMPARE_MARKDOWN, keys, stdout);
-    }
+    json_decref(json);
 }
 
 /* How many scenarios the budget was enough for. */

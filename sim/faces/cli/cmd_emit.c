@@ -4,16 +4,19 @@
 #include "base/base.h"
 #include "cli/cmd.h"
 #include "emit/emit.h"
+#include "launch/dialect.h"
 #include "scenario/scenario.h"
 
 static int emit_main(const struct arguments *arguments)
 {
+    const struct emitted *framework = emitted_at((size_t)arguments->first);
     struct error err = {0};
     struct scenario scenario;
     int code;
 
     if (!scenario_load(arguments->positional[1], arguments->sets, arguments->nsets, NULL, &scenario, &err))
-        emitted_at((size_t)arguments->first)->emit(&scenario, stdout, stderr, &err);
+        framework ? framework->emit(&scenario, stdout, stderr, &err) :
+                    emit_own(arguments->positional[0], &scenario, stdout, stderr, &err);
     code = report(&err);
     scenario_release(&scenario);
     return code;
@@ -30,6 +33,9 @@ static const struct option options[] = {
     {"bridge",
         .help = "keys of Megatron Bridge that replace a recipe's, as its scripts take them; it is not a whole ConfigContainer, "
         "whose file has _target_ in each section, a scheduler and data"},
+    {"torchtitan-2026", .help = "a configuration in Python, as torchtitan takes it since it reads no TOML"},
+    {"OTHER", .help = "another framework, by a YAML file that says what its arguments mean: a path, or a name in platforms/dialects, whose "
+        "README.md describes it"},
 };
 
 const struct command cmd_emit = {
@@ -41,6 +47,7 @@ const struct command cmd_emit = {
                 "  dtsim emit torchtitan run.yaml > job.toml\n"
                 "  dtsim emit deepspeed run.yaml > ds_config.json\n",
     .first = {"framework", NULL, emitted_name},
+    .other = dialect_is_there,
     .options = options, .noptions = COUNT(options),
     .more = "\n"
             "What is written is read back and compared. What the framework cannot be told is an error (exit 5) that names "

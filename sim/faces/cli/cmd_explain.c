@@ -4,6 +4,7 @@
 #include "engine/replay.h"
 #include "files/json.h"
 #include "report/explanation.h"
+#include "view/view.h"
 
 enum { OPT_ENGINE, OPT_JSON, OPT_MARKDOWN };
 
@@ -16,12 +17,11 @@ static void print(const struct explanation *explanation, const struct explain_ex
     struct printing *printing = context;
 
     if (printing->arguments->values[OPT_JSON]) {
-        json_t *json = explanation_json(explanation);
+        json_t *json = view_json(&explanation_view, explanation);
 
         if (expected->other_build && expected->seconds > 0)      /* that folder's numbers may be others */
             json_put(json, "folder_iteration_time_s", json_real(expected->seconds));
-        json_print(json, stdout);
-        json_decref(json);
+        json_print_all(json, stdout);
     } else if (printing->arguments->values[OPT_MARKDOWN]) {
         explanation_markdown(explanation, stdout);
     } else {
@@ -46,12 +46,7 @@ static int explain_main(const struct arguments *arguments)
 
 static const struct option options[] = {
     [OPT_ENGINE] = ENGINE_OPTION(ENGINE_HELP),
-    [OPT_JSON] = {"--json",
-        .help = "for programs, in SI units: idle (each rank's waits: bubble_s, while the rank that it waits for computes, and "
-        "exposed_s, for communication that nothing hides), critical_path (by kind, by rank, every piece), what_if "
-        "(critical_path_s: the most that the critical path lets it gain), busiest_links (where the network has links "
-        "besides NICs: busy, a share of the iteration); for a folder of another build also folder_iteration_time_s, as its "
-        "result has it", .one_of = 1},
+    [OPT_JSON] = {"--json", .help = "for programs; its keys: dtsim help result", .one_of = 1},
     [OPT_MARKDOWN] = {"--markdown", .help = "the tables for a document", .one_of = 1},
     SET_OPTION("PATH=VALUE", "change the scenario"),
     BUDGET_OPTION(BUDGET_HELP " and a message of how far it came"),

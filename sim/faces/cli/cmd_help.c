@@ -4,7 +4,7 @@
 #include "base/base.h"
 #include "base/text.h"
 #include "cli/help.h"
-#include "cli/plan_print.h"
+#include "cli/said.h"
 #include "collective/collective.h"
 #include "config/field.h"
 #include "expression/rule.h"
@@ -12,13 +12,11 @@
 #include "hardware/communication.h"
 #include "hardware/gpu.h"
 #include "kernels/profile.h"
-#include "report/result_keys.h"
 #include "scenario/scenario.h"
 #include "scenario/train_section.h"
 #include "schedule/schedule.h"
 #include "software/software.h"
 #include "sweep/sweep.h"
-#include "train/training.h"
 #include "validate/paper.h"
 #include "validate/published.h"
 
@@ -204,9 +202,7 @@ static bool help_commands(const char *topic)
 static bool help_tables(const char *topic)
 {
     if (!strcmp(topic, "result")) {
-        result_keys_print(stdout);
-        training_keys_print(stdout);
-        plan_keys_print(stdout);
+        said_help(stdout);
         return true;
     }
     if (!strcmp(topic, "scenario")) {
@@ -337,7 +333,7 @@ static const struct option options[] = {
         "software: the keys that such a file may set; training: what is under 'train' (dtsim train); failures-file: "
         "published failures of a system (platforms/failures/)"},
     {"KEY", .help = "of a scenario: memory, strategy.zero, zero"},
-    {"result", .help = "the keys of result.json and the columns of its tables"},
+    {"result", .help = "the keys of what commands print with --json, of result.json, and the columns of tables"},
     {"NAME", .help = "of a platform, GPU, model, profile, communication library or software: its file"},
     {"LIST",
         .help = "as 'dtsim list' names it: strategies, collectives, gpus, profiles, platforms, networks, models, software, failures"},

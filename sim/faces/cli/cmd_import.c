@@ -10,13 +10,14 @@
 #include "import/nccl_run.h"
 #include "import/pipedream_profile.h"
 #include "jobs/jobs.h"
-#include "megatron/megatron.h"
+#include "launch/dialect.h"
 #include "schedule/order.h"
 
 /* The command line's options for a file. */
 struct import_hints {
     struct nccl_hints nccl;
     struct import_options launch;
+    const char *kind;                /* the word for the kind of file */
 };
 /* What a file becomes, as a tree; NULL where the file is wrong, or where it was printed already. */
 typedef struct node *importer(struct arena *arena, const char *path, const struct import_hints *hints,
@@ -71,46 +72,10 @@ static struct node *import_nccl(struct arena *arena, const char *path, const str
     return import_nccl_load(arena, path, &hints->nccl, stderr, err);
 }
 
-/* A comment stands above the scenario: it is printed here. */
-static struct node *import_megatron(struct arena *arena, const char *path, const struct import_hints *hints,
-                                    struct error *err)
+/* What a framework is launched with. A comment stands above the scenario: it is printed here. */
+static struct node *import_framework(struct arena *arena, const char *path, const struct import_hints *hints, struct error *err)
 {
-    megatron_import(arena, path, &hints->launch, stdout, stderr, err);
-    return NULL;
-}
-
-static struct node *import_deepspeed(struct arena *arena, const char *path, const struct import_hints *hints,
-                                     struct error *err)
-{
-    deepspeed_import(arena, path, &hints->launch, stdout, stderr, err);
-    return NULL;
-}
-
-static struct node *import_torchtitan(struct arena *arena, const char *path, const struct import_hints *hints,
-                                      struct error *err)
-{
-    torchtitan_import(arena, path, &hints->launch, stdout, stderr, err);
-    return NULL;
-}
-
-static struct node *import_transformers(struct arena *arena, const char *path, const struct import_hints *hints,
-                                        struct error *err)
-{
-    transformers_import(arena, path, &hints->launch, stdout, stderr, err);
-    return NULL;
-}
-
-static struct node *import_bridge(struct arena *arena, const char *path, const struct import_hints *hints,
-                                  struct error *err)
-{
-    bridge_import(arena, path, &hints->launch, stdout, stderr, err);
-    return NULL;
-}
-
-static struct node *import_nemo(struct arena *arena, const char *path, const struct import_hints *hints,
-                                struct error *err)
-{
-    nemo_import(arena, path, &hints->launch, stdout, stderr, err);
+    framework_import(arena, hints->kind, path, &hints->launch, stdout, stderr, err);
     return NULL;
 }
 
@@ -136,13 +101,16 @@ static const struct import { const char *name; importer *import; int most; } imp
     {"nccl-tests", import_nccl, 2},
     {"pipedream-profile", import_pipedream, 2},
     {"kineto", import_trace, 2},
-    {"megatron", import_megatron, ARGS_MAX},
-    {"deepspeed", import_deepspeed, 2},
-    {"torchtitan", import_torchtitan, 2},
-    {"transformers", import_transformers, 3},
-    {"bridge", import_bridge, 2},
-    {"nemo", import_nemo, 2},
-};
+    {"megatron", import_framework, ARGS_MAX},
+    {"deepspeed", import_framework, 2},
+    {"torchtitan", import_framework, 2},
+    {"transformers", import_framework, 3},
+    {"bridge", import_framework, 2},
+    {"nemo", import_framework, 2},
+    {"torchtitan-2026", import_framework, 2},
+    {"axolotl", import_framework, 2},
+    {"llama-factory", import_framework, 2},
+}, own = {"", import_framework, ARGS_MAX};
 
 enum { OPT_OP, OPT_RANKS, OPT_PER_NODE, OPT_CLUSTER, OPT_STRICT, OPT_HF_CONFIG, OPT_ENV, OPT_READ, OPT_LAUNCH, OPT_TRUST };
 
@@ -189,9 +157,10 @@ static int import_main(const struct arguments *arguments)
 {
     struct arena arena = {0};
     struct error err = {0};
-    const struct import *import = &imports[arguments->first];
+    const struct import *import = (size_t)arguments->first < COUNT(imports) ? &imports[arguments->first] : &own;
     struct import_hints hints = {.nccl = {arguments->values[OPT_OP], (int)arguments->numbers[OPT_RANKS],
-                                          (int)arguments->numbers[OPT_PER_NODE]}};
+                                          (int)arguments->numbers[OPT_PER_NODE]},
+                                 .kind = arguments->positional[0]};
     struct node *root;
     int code;
 
@@ -209,6 +178,7 @@ static int import_main(const struct arguments *arguments)
     return report(&err);
 }
 
+#define OTHERS "torchtitan-2026 axolotl llama-factory OTHER"
 static const struct option options[] = {
     [OPT_OP] = {"--op", "OPERATION",
         .help = "what a file measured that does not say so (older versions): all_reduce, ...",
@@ -221,20 +191,20 @@ static const struct option options[] = {
         OPTION_COUNT, 1, NCCL_MOST_RANKS, .with = "nccl-tests"},
     [OPT_CLUSTER] = {"--cluster", "NAME",
         .help = "its GPUs: dtsim list platforms, or a file; left out: dgx-h100 with the fewest nodes that hold the degrees, unless "
-        "the launcher or the log says how many GPUs", .with = "megatron deepspeed torchtitan transformers bridge nemo"},
+        "the launcher or the log says how many GPUs", .with = "megatron deepspeed torchtitan transformers bridge nemo " OTHERS},
     [OPT_STRICT] = {"--strict",
-        .help = "warnings are errors", .with = "megatron deepspeed torchtitan transformers bridge nemo"},
+        .help = "warnings are errors", .with = "megatron deepspeed torchtitan transformers bridge nemo " OTHERS},
     [OPT_HF_CONFIG] = {"--hf-config", "CONFIG",
         .help = "the model: a Hugging Face config.json; left out where the file says the model or dtsim has it",
-        .with = "deepspeed torchtitan transformers bridge nemo"},
+        .with = "deepspeed torchtitan transformers bridge nemo " OTHERS},
     [OPT_ENV] = {"--env", "NAME=VALUE",
-        .help = "a variable with which the script begins; else what launchers set (SLURM_NNODES)", .many = true, .with = "megatron"},
-    [OPT_READ] = {"--read", "FOLDER", .help = "the script may read it", .many = true, .with = "megatron"},
+        .help = "a variable with which the script begins; else what launchers set (SLURM_NNODES)", .many = true, .with = "megatron OTHER"},
+    [OPT_READ] = {"--read", "FOLDER", .help = "the script may read it", .many = true, .with = "megatron OTHER"},
     [OPT_LAUNCH] = {"--launch", "N",
-        .help = "the Nth of the script's launches; left out: the first one with a model", OPTION_COUNT, 1, 1000, .with = "megatron"},
-    [OPT_TRUST] = {"--trust", .help = "run it also without Landlock; it can read all your files then", .with = "megatron"},
+        .help = "the Nth of the script's launches; left out: the first one with a model", OPTION_COUNT, 1, 1000, .with = "megatron OTHER"},
+    [OPT_TRUST] = {"--trust", .help = "run it also without Landlock; it can read all your files then", .with = "megatron OTHER"},
     {"--set", "NAME=VALUE", .help = "an argument (num-layers=32), or nnodes and nproc_per_node", OPTION_SET, .many = true,
-        .with = "megatron deepspeed torchtitan transformers bridge nemo"},
+        .with = "megatron deepspeed torchtitan transformers bridge nemo " OTHERS},
     {"pytorch-schedule",
         .help = "the order in which each pipeline rank computes, as PyTorch dumps it (compute only): a line a rank, cells <virtual "
         "stage><kind><micro-batch> from 0 between commas: 0F0,0B0 kinds: F forward, B backward, I and W its halves for "
@@ -265,6 +235,11 @@ static const struct option options[] = {
     {"transformers", .help = "TrainingArguments (YAML, JSON), and Accelerate's and DeepSpeed's files"},
     {"bridge", .help = "the YAML of Megatron Bridge: overrides, or all keys as ConfigContainer.to_yaml writes them"},
     {"nemo", .help = "the YAML of a NeMo 2 recipe, as --to-yaml writes it"},
+    {"torchtitan-2026", .help = "a configuration in Python, as 'dtsim emit torchtitan-2026' writes it: lines config.KEY = VALUE; nothing is run"},
+    {"axolotl", .help = "Axolotl's YAML"},
+    {"llama-factory", .help = "LLaMA-Factory's YAML"},
+    {"OTHER", .help = "another framework, by a YAML file that says what its arguments mean: a path, or a name in platforms/dialects, whose "
+        "README.md describes it"},
 };
 
 const struct command cmd_import = {
@@ -285,6 +260,7 @@ const struct command cmd_import = {
                 "  dtsim import torchtitan llama3_8b.toml > run.yaml\n"
                 "  dtsim import bridge run_config.yaml > run.yaml\n",
     .first = {"kind of file", NULL, import_name},
+    .other = dialect_is_there,
     .options = options, .noptions = COUNT(options),
     .more = "\n"
             "The scenario of a schedule names the file as it is given here, seen from the scenario's folder. Its stages "

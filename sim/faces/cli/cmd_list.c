@@ -1,26 +1,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/base.h"
 #include "cli/help.h"
+#include "cli/said.h"
 #include "collective/collective.h"
 #include "config/conf.h"
 #include "files/data.h"
 #include "files/json.h"
 #include "schedule/schedule.h"
+#include "view/say.h"
+#include "view/view.h"
 
 enum { OPT_JSON };
+
+struct listed { const char *operation, *name, *title; };
+
+#define LISTED(ROW) \
+    ROW(operation, it->operation ? json_string(it->operation) : NULL, "of a collective") \
+    ROW(name, json_words(it->name), "by which it is asked for") \
+    ROW(title, json_words(it->title), "what it is")
+VIEW_SHARED(listed_view, struct listed, it, LISTED)
 
 /* A row of a list; `operation` NULL: it has none. */
 static void add(json_t *rows, const char *operation, const char *name, const char *title)
 {
-    json_t *row = json_object();
-
-    if (operation)
-        json_put(row, "operation", json_string(operation));
-    json_put(row, "name", json_words(name));
-    json_put(row, "title", json_words(title));
-    json_append(rows, row);
+    json_append(rows, view_json(&listed_view, &(struct listed){operation, name, title}));
 }
 
 static void list_strategies(json_t *rows)
@@ -92,29 +97,11 @@ static json_t *list_rows(size_t index, struct error *err)
     return rows;
 }
 
-static void list_line(const char *name, const char *title, int width)
-{
-    char *shown = text_made(TEXT_LINE, name);
-
-    printf("%-*s ", width, shown);
-    text_write(TEXT_LINE, title, stdout);
-    putchar('\n');
-    free(shown);
-}
-
 static void list_print(size_t index, struct error *err)
 {
-    json_t *rows = list_rows(index, err), *row;
-    size_t i;
+    json_t *rows = list_rows(index, err);
 
-    json_array_foreach(rows, i, row) {
-        const char *operation = json_string_value(json_object_get(row, "operation"));
-
-        if (operation)
-            printf("%-14s ", operation);
-        list_line(json_string_value(json_object_get(row, "name")), json_string_value(json_object_get(row, "title")),
-                  lists[index].width);
-    }
+    say_each(rows, lists[index].width == 18 ? "[{operation@-14} ]{name@-18} {title}\n" : "{name@-20} {title}\n", stdout);
     json_decref(rows);
 }
 

@@ -10,6 +10,7 @@
 #include "report/explanation.h"
 #include "results/results.h"
 #include "tables/tables.h"
+#include "view/view.h"
 
 enum { OPT_OUT, OPT_RANKS, OPT_NO_WHAT_IF, OPT_LIGHT, OPT_DARK };
 
@@ -18,7 +19,7 @@ enum { OPT_OUT, OPT_RANKS, OPT_NO_WHAT_IF, OPT_LIGHT, OPT_DARK };
 static void take(const struct explanation *explanation, const struct explain_expected *expected, void *context)
 {
     if (expected->agrees)
-        *(json_t **)context = explanation_json(explanation);
+        *(json_t **)context = view_json(&explanation_view, explanation);
     else
         fputs("note: the page has no critical path and no what-if: they would be of another time than its numbers\n",
               stderr);

@@ -12,7 +12,6 @@
 #include "config/conf.h"
 #include "config/field.h"
 #include "engine/program_text.h"
-#include "files/json.h"
 #include "hardware/cluster.h"
 #include "lower/lower.h"
 #include "report/caveats.h"
@@ -56,13 +55,7 @@ static int show_alike(const struct workload *workload, bool json, struct error *
     int rc = simulate(workload, simulate_numbers_of(scenario), &run, err);
     const struct alike *alike = rc ? &workload->alike : &run.lowered.alike;
 
-    if (json) {
-        json_t *whole = alike_json(alike, scenario);
-
-        json_print(whole, stdout);
-        json_decref(whole);
-    } else
-        alike_print(alike, scenario, stdout);
+    alike_show(alike, scenario, json);
     run_release(&run);
     return rc;
 }
@@ -120,17 +113,6 @@ static void show_platform(const struct cluster *cluster)
         print_longer_routes(cluster);
 }
 
-static void show_kernels(const struct workload *workload, bool json)
-{
-    json_t *whole = json ? kernels_json(workload) : NULL;
-
-    if (json)
-        json_print(whole, stdout);
-    else
-        kernels_print(workload, stdout);
-    json_decref(whole);
-}
-
 /* The view that was asked for. */
 static void show(const struct workload *workload, const struct arguments *arguments, struct error *err)
 {
@@ -152,7 +134,7 @@ static void show(const struct workload *workload, const struct arguments *argume
     else if (arguments->values[OPT_PLATFORM])
         show_platform(&workload->scenario->cluster);
     else if (arguments->values[OPT_KERNELS])
-        show_kernels(workload, json);
+        kernels_show(workload, json);
     else if (arguments->values[OPT_ALIKE])
         show_alike(workload, json, err);
     else

@@ -4,9 +4,9 @@
 #include "cli/cmd.h"
 #include "engine/replay.h"
 #include "files/folder.h"
-#include "files/json.h"
 #include "scenario/scenario.h"
-#include "train/training.h"
+#include "train/training_view.h"
+#include "view/view.h"
 
 enum { OPT_TRIALS, OPT_SEED, OPT_OUT, OPT_JOBS, OPT_ENGINE, OPT_JSON, OPT_MARKDOWN };
 
@@ -23,18 +23,12 @@ static void print_training(struct request *request, const struct training *train
 {
     const struct arguments *arguments = request->arguments;
 
-    if (arguments->values[OPT_MARKDOWN]) {
-        if (!request->printed)
-            training_row_head(stdout);
-        training_row(training, stdout);
-    } else if (arguments->values[OPT_JSON]) {
-        json_t *result = training_json(training);
-
-        json_print(result, stdout);
-        json_decref(result);
-    } else {
+    if (arguments->values[OPT_MARKDOWN])
+        training_row(training, !request->printed, stdout);
+    else if (arguments->values[OPT_JSON])
+        view_print(&training_view, training, stdout);
+    else
         training_print(training, stdout);
-    }
     request->printed = true;
     if (!training->ended[TRIAL_FINISHED])
         error_clash(err, training->scenario->train->node->loc,
@@ -115,9 +109,7 @@ static const struct option options[] = {
         "plot training DIR' draws them"},
     [OPT_JOBS] = JOBS_OPTION("processes for the trials; the numbers are the same for any N; left out: one a processor"),
     [OPT_ENGINE] = ENGINE_OPTION("fast or simgrid (flows share links), or ideal (nothing contends)"),
-    [OPT_JSON] = {"--json",
-        .help = "days, goodput, gpu_hours, cost and energy_j, each with _p10 _p50 _p90 over the trials, shares of the wall time, "
-        "closed forms, the scenario", .one_of = 1},
+    [OPT_JSON] = {"--json", .help = "for programs; its keys: dtsim help result", .one_of = 1},
     [OPT_MARKDOWN] = {"--markdown",
         .help = "a line of a table for each of several scenarios, next to the values that were reported of the real training "
         "(train.reported)", .one_of = 1, .without = "-o"},

@@ -6,8 +6,8 @@
 #include "cli/cmd.h"
 #include "evidence/evidence.h"
 #include "evidence/first.h"
-#include "files/json.h"
 #include "validate/validation.h"
+#include "view/view.h"
 
 enum { OPT_ROWS, OPT_JOBS, OPT_SUMMARY, OPT_STRICT, OPT_JSON, OPT_MARKDOWN, OPT_ERRORS, OPT_FIRST_ERRORS, OPT_MEMORY_ERRORS, OPT_REGRET };
 
@@ -26,16 +26,6 @@ static bool held(const struct validation *validation)
         if (!bars[i].passed)
             return false;
     return true;
-}
-
-static void print_json(const struct papers *papers)
-{
-    json_t *json = json_array();
-
-    for (size_t i = 0; i < papers->count; i++)
-        json_append(json, validation_json(&papers->validations[i]));
-    json_print(json, stdout);
-    json_decref(json);
 }
 
 /* All of them before the first is simulated, which may take minutes. */
@@ -142,7 +132,7 @@ static int run_papers(struct papers *papers, const struct arguments *arguments,
             rc = print_paper(papers, i, values, &firsts, err);
     }
     if (!rc && values[OPT_JSON])
-        print_json(papers);
+        json_print_all(view_list(&validation_view, papers->validations, papers->count, sizeof *papers->validations), stdout);
     else if (!rc && !values[OPT_MARKDOWN] && !values[OPT_ERRORS] && !values[OPT_MEMORY_ERRORS] &&
              !values[OPT_REGRET] && !values[OPT_FIRST_ERRORS] && papers->count > 1)
         print_lines(papers, evidence);

@@ -4,11 +4,13 @@
 #include <stdlib.h>
 
 #include "base/text.h"
+#include "cli/said.h"
 #include "collective/collective.h"
 #include "collective/measure.h"
 #include "files/data.h"
 #include "hardware/communication.h"
 #include "validate/published.h"
+#include "view/view.h"
 
 /* Latency rules below LARGE, bandwidth above. `bar` is the error that the project asks of a row. */
 static const double LARGE = 1e6;
@@ -77,21 +79,35 @@ static int simulate_table(struct arena *arena, const char *path, enum engine eng
     return rc;
 }
 
+static const struct collective *asked(const struct compared *table, size_t i)
+{
+    return row_at(table, i)->collective == table->measured[i].used ? NULL : row_at(table, i)->collective;
+}
+
+#define TABLE_ROW(ROW) \
+    ROW(op, json_string(collective_op_names[row_at(it, i)->op]), "operation") \
+    ROW(asked, asked(it, i) ? json_string(asked(it, i)->name) : NULL, "algorithm; left out: the one that ran") \
+    ROW(algorithm, json_string(it->measured[i].used->name), "that ran") \
+    ROW(protocol, row_protocol(it, i) ? json_string(row_protocol(it, i)) : NULL, "of the library; left out: it has none") \
+    ROW(ranks, json_integer(row_at(it, i)->ranks), "of the group") \
+    ROW(bytes, json_real(row_at(it, i)->bytes), "of the vector, as nccl-tests count") \
+    ROW(measured_s, json_real(published_seconds(row_at(it, i))), "as published") \
+    ROW(time_s, json_real(it->measured[i].seconds), "simulated") \
+    ROW(error, json_real(row_error(it, i)), NULL) ROW(unit_s, json_real(1e-6), NULL)
+VIEW_SHARED(table_view, struct compared, it, TABLE_ROW)
+
+static void print_json(const struct compared *table)
+{
+    json_print_all(view_each(&table_view, table, table->published.rows.count), stdout);
+}
+
 static void print_text(const struct compared *table)
 {
     printf("%s\n%-14s %-16s %8s %6s %12s %14s %14s %8s\n", table->published.title, "op", "algorithm", "protocol",
            "ranks", "bytes", "measured", "simulated", "error");
-    for (size_t i = 0; i < table->published.rows.count; i++) {
-        const struct published_row *row = row_at(table, i);
-        const char *protocol = row_protocol(table, i);
-        char text[3][48];
-
-        printf("%-14s %-16s %8s %6d %12s %14s %14s %+7.1f%%\n", collective_op_names[row->op],
-               table->measured[i].used->name, protocol ? protocol : "-", row->ranks,
-               unit_format_short(UNIT_BYTES, row->bytes, text[0], 48),
-               unit_format_like(UNIT_TIME, 1e-6, published_seconds(row), text[1], 48),
-               unit_format_like(UNIT_TIME, 1e-6, table->measured[i].seconds, text[2], 48), 100 * row_error(table, i));
-    }
+    for (size_t i = 0; i < table->published.rows.count; i++)
+        view_say_item(&table_view, table, i, "{op@-14} {algorithm@-16} [{protocol@8}|       -] {ranks@6} {bytes@12} "
+                      "{measured_s~unit_s@14} {time_s~unit_s@14} {error*100:%+7.1f}%\n", stdout);
     for (size_t class = COUNT(classes); class-- > 0;) {
         const struct summary *summary = &table->summaries[class];
 
@@ -100,25 +116,6 @@ static void print_text(const struct compared *table)
                    summary->within, summary->rows, 100 * classes[class].bar, 100 * summary->sum / summary->rows,
                    100 * summary->most);
     }
-}
-
-static void print_json(const struct compared *table)
-{
-    json_t *rows = json_array();
-
-    for (size_t i = 0; i < table->published.rows.count; i++) {
-        const struct published_row *row = row_at(table, i);
-        const struct measured *measured = &table->measured[i];
-        const char *asked = row->collective == measured->used ? NULL : row->collective->name;
-
-        json_append(rows, json_pack("{s:s, s:s*, s:s, s:s*, s:i, s:f, s:f, s:f}", "op",
-                                              collective_op_names[row->op], "asked", asked, "algorithm",
-                                              measured->used->name, "protocol", row_protocol(table, i), "ranks",
-                                              row->ranks, "bytes", row->bytes, "measured_s", published_seconds(row), "time_s",
-                                              measured->seconds));
-    }
-    json_print(rows, stdout);
-    json_decref(rows);
 }
 
 static void print_markdown(const struct compared *table)

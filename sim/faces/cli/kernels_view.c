@@ -5,13 +5,17 @@
 #include <string.h>
 
 #include "base/sheet.h"
+#include "base/words.h"
 #include "base/units.h"
+#include "cli/said.h"
 #include "explain/ledger.h"
 #include "files/json.h"
 #include "hardware/gpu.h"
 #include "kernels/cost.h"
 #include "model/model.h"
 #include "schedule/schedule.h"
+#include "view/say.h"
+#include "view/view.h"
 
 /* "24 x 2048 x 128 x 2048 nt" of a product: how many, m, n, k, and how its operands lie; queries, keys and the size of heads
  * of attention; the bytes that any other kernel reads and writes. */
@@ -47,15 +51,6 @@ static const char *kind_text(enum kernel_kind kind)
     return texts[kind];
 }
 
-/* The name of the basis as words. */
-static char *basis_text(enum cost_basis basis, char *text, size_t size)
-{
-    snprintf(text, size, "%s", basis == BASIS_DATA_SHEET ? "roofline" : cost_basis_names[basis]);
-    for (char *at = text; (at = strchr(at, '_'));)
-        *at = ' ';
-    return text;
-}
-
 static bool same_ledger(const struct ledger *a, const struct ledger *b)
 {
     bool same = a->count == b->count && a->planned == b->planned && !memcmp(a->waits, b->waits, sizeof a->waits);
@@ -80,57 +75,99 @@ static double sum_of(const struct ledger *ledger, enum ledger_work work)
     return sum;
 }
 
-static void add_number(struct sheet *sheet, double number)
-{
-    char text[32];
-
-    snprintf(text, sizeof text, number < 9999.5 ? "%.4g" : "%.0f", number);
-    sheet_add(sheet, text);
-}
-
-static void add_row(struct sheet *sheet, const struct ledger_row *row)
+/* The name of the basis as words. */
+static json_t *basis_json(enum cost_basis basis)
 {
     char text[96];
 
-    sheet_add(sheet, row->kernel.name);
-    sheet_add(sheet, kind_text(row->kernel.kind));
-    sheet_add(sheet, shape_text(&row->kernel, text, sizeof text));
-    sheet_add(sheet, row->kernel.kind == KERNEL_MEMORY ? "" : dtype_names[row->kernel.dtype]);
-    add_number(sheet, row->count);
-    add_number(sheet, row->seconds / row->count * 1e6);
-    add_number(sheet, row->seconds * 1e3);
-    sheet_add(sheet, basis_text(row->basis, text, sizeof text));
+    snprintf(text, sizeof text, "%s", basis == BASIS_DATA_SHEET ? "roofline" : cost_basis_names[basis]);
+    for (char *at = text; (at = strchr(at, '_'));)
+        *at = ' ';
+    return json_words(text);
 }
+
+static json_t *shape_json(const struct kernel *kernel)
+{
+    char text[96];
+
+    return json_words(shape_text(kernel, text, sizeof text));
+}
+
+/* A side of a product or of attention; null: the kernel has none. */
+static json_t *side(const struct kernel *kernel, double value)
+{
+    return kernel->m > 0 ? json_real(value) : json_null();
+}
+
+static json_t *layout_json(const struct kernel *kernel)
+{
+    bool product = kernel->kind == KERNEL_MATMUL || kernel->kind == KERNEL_GROUPED;
+
+    return product && kernel->m > 0 ? json_string(layout_names[kernel->layout]) : json_null();
+}
+
+#define KERNEL(ROW) \
+    ROW(work, json_string(ledger_work_names[it->work]), "of a micro-batch, or update, once an iteration") \
+    ROW(kernel, json_words(it->kernel.name), "what it computes") \
+    ROW(kind, json_string(kernel_kind_names[it->kernel.kind]), "class, as in cost_basis_s of result.json") \
+    ROW(dtype, json_string(dtype_names[it->kernel.dtype]), "of its operands") \
+    ROW(layout, layout_json(&it->kernel), "how the operands of a product lie; null: it is none") \
+    ROW(batch, side(&it->kernel, it->kernel.batch), "products, heads or experts; null: it is no product and no attention") \
+    ROW(m, side(&it->kernel, it->kernel.m), "rows, or queries") \
+    ROW(n, side(&it->kernel, it->kernel.n), "columns, or keys") \
+    ROW(k, side(&it->kernel, it->kernel.k), "sum over, or the size of heads") \
+    ROW(flop, json_real(it->kernel.flop), "that one computes") \
+    ROW(bytes, json_real(it->kernel.bytes), "that one reads and writes") \
+    ROW(count, json_real(it->count), "equal ones in a work of the stage") \
+    ROW(time_s, json_real(it->seconds), "of all of these") \
+    ROW(basis, json_string(cost_basis_names[it->basis]), "what the time stands on, as in cost_basis_s of result.json") \
+    ROW(kind_words, json_string(kind_text(it->kernel.kind)), NULL) ROW(shape, shape_json(&it->kernel), NULL) \
+    ROW(format, json_words(it->kernel.kind == KERNEL_MEMORY ? "" : dtype_names[it->kernel.dtype]), NULL) \
+    ROW(each_us, json_real(it->seconds / it->count * 1e6), NULL) ROW(all_ms, json_real(it->seconds * 1e3), NULL) \
+    ROW(basis_words, basis_json(it->basis), NULL)
+VIEW(kernel_view, struct ledger_row, it, KERNEL)
+
+struct stage_ledger { int stage; struct ledger ledger; };
+
+#define STAGE(ROW) \
+    ROW(stage, json_integer(it->stage), "virtual stage") \
+    ROW(kernels, view_list(&kernel_view, it->ledger.items, it->ledger.count, sizeof *it->ledger.items), "equal kernels of a work", \
+        .form = VIEW_LIST, .of = &kernel_view) \
+    ROW(waits_s, json_numbers(ledger_work_names, it->ledger.waits, LEDGER_WORK_COUNT), "for launches by the host, by work", \
+        .form = VIEW_MAP) \
+    ROW(planned_recomputation_s, json_real(it->ledger.planned), "kernels that a plan of layers computes again in each backward")
+VIEW(stage_view, struct stage_ledger, it, STAGE)
+
+static const struct say_column columns[] = {
+    {"kernel", NULL, "{kernel}"}, {"kind", NULL, "{kind_words}"}, {"shape", NULL, "{shape}"}, {"format", NULL, "{format}"},
+    {"count", NULL, "{count}"}, {"each", "us", "{each_us}"}, {"all", "ms", "{all_ms}"},
+    {"its time stands on", NULL, "{basis_words}"},
+};
 
 static void print_work(const struct ledger *ledger, enum ledger_work work, FILE *out)
 {
-    static const struct { const char *name, *unit; } heads[] = {
-        {"kernel", ""}, {"kind", ""}, {"shape", ""}, {"format", ""}, {"count", ""}, {"each", "us"}, {"all", "ms"},
-        {"its time stands on", ""},
-    };
-    struct sheet sheet = {.left = 3, .all = true, .needed = COUNT(heads)};
-    char name[48], text[48];
+    struct sheet sheet = {.left = 3, .all = true, .needed = COUNT(columns)};
+    struct arena arena = {0};
+    json_t *list;
+    char text[48];
 
     if (sum_of(ledger, work) == 0)
         return;
-    snprintf(name, sizeof name, "%s", ledger_work_names[work]);
-    for (char *at = name; (at = strchr(at, '_'));)
-        *at = ' ';
-    fprintf(out, "\n%s%s: %s\n", name, work == LEDGER_UPDATE ? ", once an iteration" : " of a micro-batch",
-            unit_format_short(UNIT_TIME, sum_of(ledger, work), text, sizeof text));
-    for (size_t i = 0; i < COUNT(heads); i++)
-        sheet_head(&sheet, heads[i].name, heads[i].unit);
+    list = json_array();
+    fprintf(out, "\n%s%s: %s\n", words_of(&arena, ledger_work_names[work]), work == LEDGER_UPDATE ? ", once an iteration" :
+            " of a micro-batch", unit_format_short(UNIT_TIME, sum_of(ledger, work), text, sizeof text));
     for (size_t i = 0; i < ledger->count; i++)
         if (ledger->items[i].work == work)
-            add_row(&sheet, &ledger->items[i]);
-    sheet_print(&sheet, false, out);
+            json_append(list, view_facts(&kernel_view, &ledger->items[i]));
+    say_table(list, columns, COUNT(columns), &sheet, false, out);
     if (ledger->waits[work] > 0)
         fprintf(out, "waits for launches by the host: %s\n",
                 unit_format_short(UNIT_TIME, ledger->waits[work], text, sizeof text));
-    sheet_release(&sheet);
+    json_decref(list);
+    arena_release(&arena);
 }
 
-void kernels_print(const struct workload *workload, FILE *out)
+static void kernels_print(const struct workload *workload, FILE *out)
 {
     int stages = plan_virtual_stages(&workload->plan), last;
     struct ledger ledger, next;
@@ -158,48 +195,28 @@ void kernels_print(const struct workload *workload, FILE *out)
     }
 }
 
-static json_t *row_json(const struct ledger_row *row)
-{
-    const struct kernel *kernel = &row->kernel;
-    bool product = kernel->kind == KERNEL_MATMUL || kernel->kind == KERNEL_GROUPED;
-    json_t *json = json_object();
-
-    json_put(json, "work", json_string(ledger_work_names[row->work]));
-    json_put(json, "kernel", json_words(kernel->name));
-    json_put(json, "kind", json_string(kernel_kind_names[kernel->kind]));
-    json_put(json, "dtype", json_string(dtype_names[kernel->dtype]));
-    json_put(json, "layout", product && kernel->m > 0 ? json_string(layout_names[kernel->layout]) : json_null());
-    json_put(json, "batch", kernel->m > 0 ? json_real(kernel->batch) : json_null());
-    json_put(json, "m", kernel->m > 0 ? json_real(kernel->m) : json_null());
-    json_put(json, "n", kernel->m > 0 ? json_real(kernel->n) : json_null());
-    json_put(json, "k", kernel->m > 0 ? json_real(kernel->k) : json_null());
-    json_put(json, "flop", json_real(kernel->flop));
-    json_put(json, "bytes", json_real(kernel->bytes));
-    json_put(json, "count", json_real(row->count));
-    json_put(json, "time_s", json_real(row->seconds));
-    json_put(json, "basis", json_string(cost_basis_names[row->basis]));
-    return json;
-}
-
-json_t *kernels_json(const struct workload *workload)
+static json_t *stages_json(const struct workload *workload)
 {
     json_t *list = json_array();
 
     for (int s = 0; s < plan_virtual_stages(&workload->plan); s++) {
-        json_t *stage = json_object(), *kernels = json_array(), *waits = json_object();
-        struct ledger ledger;
+        struct stage_ledger of = {.stage = s};
 
-        ledger_init(&ledger, workload, s);
-        for (size_t i = 0; i < ledger.count; i++)
-            json_append(kernels, row_json(&ledger.items[i]));
-        for (enum ledger_work work = LEDGER_FORWARD; work < LEDGER_WORK_COUNT; work++)
-            json_put(waits, ledger_work_names[work], json_real(ledger.waits[work]));
-        json_put(stage, "stage", json_integer(s));
-        json_put(stage, "kernels", kernels);
-        json_put(stage, "waits_s", waits);
-        json_put(stage, "planned_recomputation_s", json_real(ledger.planned));
-        json_append(list, stage);
-        ledger_release(&ledger);
+        ledger_init(&of.ledger, workload, s);
+        json_append(list, view_json(&stage_view, &of));
+        ledger_release(&of.ledger);
     }
-    return json_pack("{s:o}", "stages", list);
+    return list;
+}
+
+#define KERNELS(ROW) \
+    ROW(stages, stages_json(it), "virtual stages", .form = VIEW_LIST, .of = &stage_view)
+VIEW_SHARED(kernels_view, struct workload, it, KERNELS)
+
+void kernels_show(const struct workload *workload, bool json)
+{
+    if (json)
+        view_print(&kernels_view, workload, stdout);
+    else
+        kernels_print(workload, stdout);
 }

@@ -4,11 +4,6 @@
 
 #include "workload/workload.h"
 
-#include <jansson.h>
-
-/* A table for each stage; stages with the same kernels have one. */
-void kernels_print(const struct workload *workload, FILE *out);
-/* {stages: [{stage, kernels: [...], waits_s, planned_recomputation_s}]}: all stages. */
-json_t *kernels_json(const struct workload *workload);
-
+/* A table for each stage; stages with the same kernels have one. JSON has all stages. */
+void kernels_show(const struct workload *workload, bool json);
 #endif

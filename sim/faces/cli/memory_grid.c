@@ -4,19 +4,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "auto/auto.h"
 #include "base/cache.h"
 #include "base/sheet.h"
 #include "base/text.h"
 #include "base/words.h"
+#include "cli/said.h"
 #include "cli/sweep_plan.h"
 #include "config/conf.h"
 #include "files/json.h"
 #include "report/result.h"
-#include "run/memory_advice.h"
+#include "run/attempt.h"
+#include "run/memory_fit.h"
 #include "scenario/scenario.h"
 #include "sweep/points.h"
-#include "workload/workload.h"
+#include "view/view.h"
 
 enum { MOST_POINTS = 1000 };
 
@@ -45,28 +46,18 @@ struct grid {
 /* What the point needs, whether that fits or not. */
 static int find_need(struct grid *grid, size_t i, struct node *root, struct cache *cache, struct error *err)
 {
-    struct scenario scenario;
-    struct workload workload = {0};
-    struct run run = {0};
+    struct attempt attempt = {.anyway = true};
     struct arena arena = {.cache = cache};
-    struct error found = {0};
-    int rc = scenario_read(&arena, root, NULL, 0, grid->sweep->name, &scenario, &found);
+    const struct metrics *metrics = &attempt.run.metrics;
 
     grid->needs[i] = (struct need){NAN, NAN};
-    if (!rc)
-        rc = workload_init(&workload, &scenario, &found);
-    if (!rc)
-        rc = simulate(&workload, memory_options_of(&scenario), &run, &found);
-    if (!rc)
-        grid->needs[i] = (struct need){run.metrics.peak_memory, run.metrics.peak_room};
+    attempt.of = &attempt.varied;
+    if (!scenario_read(&arena, root, NULL, 0, grid->sweep->name, &attempt.varied, &attempt.found) &&
+        !attempt_run(&attempt, memory_options_of(attempt.of)))
+        grid->needs[i] = (struct need){metrics->peak_memory, metrics->peak_room};
     else if (!grid->without++)
-        grid->reason = arena_strdup(&grid->arena, found.count ? found.messages[0].text : "");
-    rc = error_pass_system(&found, err);
-    error_release(&found);
-    run_release(&run);
-    workload_release(&workload);
-    scenario_release(&scenario);
-    return rc;
+        grid->reason = arena_strdup(&grid->arena, attempt.found.count ? attempt.found.messages[0].text : "");
+    return attempt_end(&attempt, err);
 }
 
 /* The value under the axis' name; an included point that does not say it has the base's. */
@@ -227,25 +218,25 @@ static void print_table(struct grid *grid, FILE *out)
     print_note(grid, note, out);
 }
 
-static void print_json(const struct grid *grid, FILE *out)
+static json_t *settings_json(const struct grid *grid, size_t point)
 {
-    json_t *points = json_array(), *whole;
+    json_t *json = json_object();
 
-    for (size_t i = 0; i < grid->selection.count; i++) {
-        json_t *point = json_object(), *item;
-
-        for (size_t a = 0; a < grid->axes; a++)
-            if (grid->settings[i][a].node)
-                json_put(point, grid->sweep->points.axes.items[a].name, node_json(grid->settings[i][a].node));
-        item = json_pack("{s:o}", "point", point);
-        json_put(item, "peak_memory_bytes", json_finite(grid->needs[i].peak));
-        json_put(item, "memory_margin_bytes", json_finite(grid->needs[i].room - grid->needs[i].peak));
-        json_append(points, item);
-    }
-    whole = json_pack("{s:o}", "points", points);
-    json_print(whole, out);
-    json_decref(whole);
+    for (size_t a = 0; a < grid->axes; a++)
+        if (grid->settings[point][a].node)
+            json_put(json, grid->sweep->points.axes.items[a].name, node_json(grid->settings[point][a].node));
+    return json;
 }
+
+#define NEED(ROW) \
+    ROW(point, settings_json(it, i), "its values, by path", .form = VIEW_MAP) \
+    ROW(peak_memory_bytes, json_finite(it->needs[i].peak), "of the fullest GPU; null: it is no scenario") \
+    ROW(memory_margin_bytes, json_finite(it->needs[i].room - it->needs[i].peak), "left on it; negative: it does not fit")
+VIEW(need_view, struct grid, it, NEED)
+
+#define POINTS(ROW) \
+    ROW(points, view_each(&need_view, it, it->selection.count), "of the sweep", .form = VIEW_LIST, .of = &need_view)
+VIEW_SHARED(memory_grid_view, struct grid, it, POINTS)
 
 int memory_grid_print(const struct sweep *sweep, bool json, FILE *out, struct error *err)
 {
@@ -258,7 +249,7 @@ int memory_grid_print(const struct sweep *sweep, bool json, FILE *out, struct er
     if (!rc)
         rc = read_points(&grid, err);
     if (!rc && json)
-        print_json(&grid, out);
+        view_print(&memory_grid_view, &grid, out);
     else if (!rc)
         print_table(&grid, out);
     selection_release(&grid.selection);

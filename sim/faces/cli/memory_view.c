@@ -5,6 +5,7 @@
 
 #include "base/base.h"
 #include "base/units.h"
+#include "cli/said.h"
 #include "files/json.h"
 #include "recompute/stage_plan.h"
 #include "report/caveats.h"
@@ -12,12 +13,15 @@
 #include "scenario/scenario.h"
 #include "schedule/schedule.h"
 #include "stage/memory.h"
+#include "view/say.h"
+#include "view/view.h"
 
 /* ---- tensors that may go to the host ---- */
 
 /* A name's tensors in a stage; B of one of them are the largest layer's. */
 struct line {
     const char *name;
+    int stage;
     double bytes;
     size_t kept, recomputed, host; /* layers */
     double away;                 /* B in host memory, of a micro-batch */
@@ -81,63 +85,48 @@ static struct lines lines_of(const struct stage *stage)
     return lines;
 }
 
-/* The tensors of a stage; nothing if it keeps all of them. Returns whether there were any. */
-static bool print_stage(int number, const struct lines *lines, bool headed, FILE *out)
-{
-    char text[2][48];
-    bool keeps_all = true;
+#define TENSOR(ROW) \
+    ROW(stage, json_integer(it->stage), "virtual stage") \
+    ROW(tensor, json_words(it->name), "that backwards read, of one micro-batch") \
+    ROW(bytes, json_real(it->bytes), "of one layer, the largest") \
+    ROW(kept, json_count(it->kept), "layers that keep it") \
+    ROW(again, json_count(it->recomputed), "layers that compute it again") \
+    ROW(host, json_count(it->host), "layers that send it to the host") \
+    ROW(host_bytes, json_real(it->away), "in host memory, of all of these")
+VIEW(tensor_view, struct line, it, TENSOR)
 
-    for (size_t i = 0; i < lines->count; i++)
-        keeps_all &= lines->items[i].recomputed + lines->items[i].host == 0;
-    if (keeps_all)
-        return false;
-    if (!headed)
-        fprintf(out, "\n%-5s %-22s %10s %7s %7s %7s %12s\n", "stage", "tensor", "size", "kept", "again", "host",
-                "on the host");
-    for (size_t i = 0; i < lines->count; i++) {
-        const struct line *line = &lines->items[i];
-
-        if (line->kept + line->recomputed + line->host)
-            fprintf(out, "%-5d %-22s %10s %7zu %7zu %7zu %12s\n", number, line->name,
-                    unit_format_short(UNIT_BYTES, line->bytes, text[0], sizeof text[0]), line->kept, line->recomputed,
-                    line->host, unit_format_short(UNIT_BYTES, line->away, text[1], sizeof text[1]));
-    }
-    return true;
-}
-
-static void print_tensors(const struct workload *workload, FILE *out)
-{
-    bool headed = false;
-
-    for (int s = 0; s < plan_virtual_stages(&workload->plan); s++) {
-        struct lines lines = lines_of(&workload->stages[s]);
-
-        headed |= print_stage(s, &lines, headed, out);
-        free(lines.items);
-    }
-    fputs(headed ? "tensors that backwards read, of one micro-batch, and how many layers of the stage keep them, compute "
-                   "them again, or send them to the host\n"
-                 : "every stage keeps all tensors that its backwards read\n", out);
-}
-
-static json_t *tensors_json(const struct workload *workload)
+/* Of people's lists are left out stages that keep all of them. */
+static json_t *tensors_json(const struct workload *workload, bool all)
 {
     json_t *list = json_array();
 
     for (int s = 0; s < plan_virtual_stages(&workload->plan); s++) {
         struct lines lines = lines_of(&workload->stages[s]);
+        bool shown = all;
 
-        for (size_t i = 0; i < lines.count; i++) {
-            const struct line *line = &lines.items[i];
-
-            if (line->kept + line->recomputed + line->host)
-                json_append(list, json_pack("{s:i, s:s, s:f, s:i, s:i, s:i, s:f}", "stage", s, "tensor", line->name,
-                                            "bytes", line->bytes, "kept", (int)line->kept, "again",
-                                            (int)line->recomputed, "host", (int)line->host, "host_bytes", line->away));
+        for (size_t i = 0; i < lines.count; i++)
+            shown |= lines.items[i].recomputed + lines.items[i].host > 0;
+        for (size_t i = 0; i < lines.count && shown; i++) {
+            lines.items[i].stage = s;
+            if (lines.items[i].kept + lines.items[i].recomputed + lines.items[i].host)
+                json_append(list, view_json(&tensor_view, &lines.items[i]));
         }
         free(lines.items);
     }
     return list;
+}
+
+static void print_tensors(const struct workload *workload, FILE *out)
+{
+    json_t *list = tensors_json(workload, false);
+    bool any = json_array_size(list);
+
+    if (any)
+        fprintf(out, "\n%-5s %-22s %10s %7s %7s %7s %12s\n", "stage", "tensor", "size", "kept", "again", "host", "on the host");
+    say_each(list, "{stage@-5} {tensor@-22} {bytes@10} {kept@7} {again@7} {host@7} {host_bytes@12}\n", out);
+    fputs(any ? "tensors that backwards read, of one micro-batch, and how many layers of the stage keep them, compute them again, "
+                "or send them to the host\n" : "every stage keeps all tensors that its backwards read\n", out);
+    json_decref(list);
 }
 
 /* ---- ranks ---- */
@@ -174,27 +163,35 @@ static void print_memory(const struct workload *workload, const struct metrics *
     arena_release(&arena);
 }
 
+#define HELD(ROW, name, kind, brief) ROW(name##_bytes, json_real(it[i].memory.bytes[kind]), brief)
+#define RANK(ROW) \
+    ROW(rank, json_count(i), "of the pipeline; all bytes are of a GPU of it, at its peak") \
+    HELD(ROW, parameters, MEMORY_PARAMETERS, "weights, every version") \
+    HELD(ROW, gathered, MEMORY_GATHERED, "weights that ZeRO gathers for a while") \
+    HELD(ROW, gradients, MEMORY_GRADIENTS, "of the weights") \
+    HELD(ROW, optimizer, MEMORY_OPTIMIZER, "states, and weights in fp32") \
+    HELD(ROW, activations, MEMORY_ACTIVATIONS, "kept for backwards") \
+    HELD(ROW, workspace, MEMORY_WORKSPACE, "of the operation that runs") \
+    HELD(ROW, buffers, MEMORY_BUFFERS, "of exchanges") \
+    HELD(ROW, dummies, MEMORY_DUMMIES, "dummy weight gradients, one of each shape") \
+    HELD(ROW, context, MEMORY_CONTEXT, "of CUDA and the communication library") \
+    HELD(ROW, fragmentation, MEMORY_FRAGMENTATION, "of the framework's allocator") \
+    ROW(peak_memory_bytes, json_real(it[i].peak_memory), "their sum")
+VIEW(rank_view, struct rank_metrics, it, RANK)
+
+struct shown { const struct workload *workload; const struct metrics *metrics; };
+
+#define RANKS(ROW) \
+    ROW(ranks, view_each(&rank_view, it->metrics->ranks, (size_t)it->workload->plan.stages), "pipeline ranks", \
+        .form = VIEW_LIST, .of = &rank_view) \
+    ROW(peak_memory_bytes, json_real(it->metrics->peak_memory), "of the fullest GPU") \
+    ROW(tensors, scenario_offloads(it->workload->scenario, OFFLOAD_TENSORS) ? tensors_json(it->workload, true) : NULL, \
+        "left out: 'offload' is not tensors", .form = VIEW_LIST, .of = &tensor_view)
+VIEW_SHARED(memory_view, struct shown, it, RANKS)
+
 static void print_memory_json(const struct workload *workload, const struct metrics *metrics)
 {
-    json_t *list = json_array(), *whole;
-
-    for (int r = 0; r < workload->plan.stages; r++) {
-        json_t *rank = json_pack("{s:i}", "rank", r);
-
-        for (int kind = 0; kind < MEMORY_KIND_COUNT; kind++) {
-            char key[48];
-
-            snprintf(key, sizeof key, "%s_bytes", memory_kind_names[kind]);
-            json_put(rank, key, json_real(metrics->ranks[r].memory.bytes[kind]));
-        }
-        json_put(rank, "peak_memory_bytes", json_real(metrics->ranks[r].peak_memory));
-        json_append(list, rank);
-    }
-    whole = json_pack("{s:o, s:f}", "ranks", list, "peak_memory_bytes", metrics->peak_memory);
-    if (scenario_offloads(workload->scenario, OFFLOAD_TENSORS))
-        json_put(whole, "tensors", tensors_json(workload));
-    json_print(whole, stdout);
-    json_decref(whole);
+    view_print(&memory_view, &(struct shown){workload, metrics}, stdout);
 }
 
 int memory_show(const struct workload *workload, bool json, struct error *err)

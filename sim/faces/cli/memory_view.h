@@ -9,5 +9,4 @@
 /* Simulates the workload and prints to stdout, also where it does not fit; then, or if it cannot be simulated, returns -1
  * and an error. */
 int memory_show(const struct workload *workload, bool json, struct error *err);
-
 #endif

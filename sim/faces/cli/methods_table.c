@@ -2,56 +2,52 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/cache.h"
-#include "base/decimal.h"
 #include "base/sheet.h"
-#include "base/text.h"
+#include "cli/said.h"
 #include "files/json.h"
 #include "results/compared.h"
 #include "results/comparison.h"
+#include "view/say.h"
+#include "view/view.h"
 
-/* How people read a number: with its unit, as a share, or as a factor over the baseline. */
-enum style { STYLE_UNIT, STYLE_SHARE, STYLE_FACTOR };
+/* A number of a row that has numbers. */
+static json_t *number(const struct comparison *row, double value)
+{
+    return json_finite(row->reason ? NAN : value);
+}
 
-/* A column: what programs call it, what people read above it, and its value. */
-struct column {
-    const char *key, *title;
-    enum unit unit;
-    enum style style;
-    double (*value)(const struct comparison *row);
-};
+#define METHOD(ROW) \
+    ROW(name, json_words(it->name), "of the scenario, or what is set") \
+    ROW(gpus, number(it, it->gpus), "of the scenario") \
+    ROW(extra_computation, number(it, it->extra_computation), "FLOP of a sample over the first row's, less 1") \
+    ROW(activation_bytes_per_gpu, number(it, it->sent[PAYLOAD_ACTIVATIONS]), "sent an iteration, mean over GPUs") \
+    ROW(weight_bytes_per_gpu, number(it, it->sent[PAYLOAD_WEIGHTS]), "the same") \
+    ROW(activation_gradient_bytes_per_gpu, number(it, it->sent[PAYLOAD_ACTIVATION_GRADIENTS]), "the same") \
+    ROW(weight_gradient_bytes_per_gpu, number(it, it->sent[PAYLOAD_WEIGHT_GRADIENTS]), "the same") \
+    ROW(largest_micro_batch, number(it, it->micro < 0 ? NAN : (double)it->micro), "samples that fit in memory; null: no limit is known") \
+    ROW(batch_growth, number(it, it->batch_growth), "largest_micro_batch over the first row's") \
+    ROW(flop_per_iteration, number(it, it->flop), "of the whole model") \
+    ROW(iteration_time_s, number(it, it->time), "of the scenario") \
+    ROW(peak_memory_bytes, number(it, it->peak_memory), "on one GPU, the largest") \
+    ROW(reason, it->reason ? json_words(it->reason) : json_null(), "why there are no numbers; null: there are")
+VIEW_SHARED(methods_view, struct comparison, it, METHOD)
 
-#define COLUMN(name, expression) \
-    static double name(const struct comparison *row) \
-    { \
-        return expression; \
-    }
-COLUMN(gpus, row->gpus)
-COLUMN(extra_computation, row->extra_computation)
-COLUMN(activations, row->sent[PAYLOAD_ACTIVATIONS])
-COLUMN(weights, row->sent[PAYLOAD_WEIGHTS])
-COLUMN(activation_gradients, row->sent[PAYLOAD_ACTIVATION_GRADIENTS])
-COLUMN(weight_gradients, row->sent[PAYLOAD_WEIGHT_GRADIENTS])
-COLUMN(micro, row->micro < 0 ? NAN : (double)row->micro)
-COLUMN(batch_growth, row->batch_growth)
-COLUMN(flop, row->flop)
-COLUMN(iteration_time, row->time)
-COLUMN(peak_memory, row->peak_memory)
-
-static const struct column columns[] = {
-    {"gpus", "GPUs", UNIT_NUMBER, STYLE_UNIT, gpus},
-    {"extra_computation", "extra FLOP", UNIT_NUMBER, STYLE_SHARE, extra_computation},
-    {"activation_bytes_per_gpu", "activations sent", UNIT_BYTES, STYLE_UNIT, activations},
-    {"weight_bytes_per_gpu", "weights sent", UNIT_BYTES, STYLE_UNIT, weights},
-    {"activation_gradient_bytes_per_gpu", "act. gradients", UNIT_BYTES, STYLE_UNIT, activation_gradients},
-    {"weight_gradient_bytes_per_gpu", "weight gradients", UNIT_BYTES, STYLE_UNIT, weight_gradients},
-    {"largest_micro_batch", "micro-batch", UNIT_NUMBER, STYLE_UNIT, micro},
-    {"batch_growth", "batch grows", UNIT_NUMBER, STYLE_FACTOR, batch_growth},
-    {"flop_per_iteration", "FLOP", UNIT_FLOP, STYLE_UNIT, flop},
-    {"iteration_time_s", "time", UNIT_TIME, STYLE_UNIT, iteration_time},
-    {"peak_memory_bytes", "memory", UNIT_BYTES, STYLE_UNIT, peak_memory},
+static const struct say_column columns[] = {
+    {"method", NULL, "{name}"},
+    {NULL, NULL, "{reason}"},
+    {"GPUs", NULL, "{gpus}"},
+    {"extra FLOP", NULL, "{extra_computation*100:%+.1f} %"},
+    {"activations sent", NULL, "[?activation_bytes_per_gpu {activation_bytes_per_gpu}|-]"},
+    {"weights sent", NULL, "[?weight_bytes_per_gpu {weight_bytes_per_gpu}|-]"},
+    {"act. gradients", NULL, "[?activation_gradient_bytes_per_gpu {activation_gradient_bytes_per_gpu}|-]"},
+    {"weight gradients", NULL, "[?weight_gradient_bytes_per_gpu {weight_gradient_bytes_per_gpu}|-]"},
+    {"micro-batch", NULL, "{largest_micro_batch}"},
+    {"batch grows", NULL, "[?batch_growth>1 yes, x {batch_growth:%.3g}|?batch_growth<1 no, x {batch_growth:%.3g}|?batch_growth=1 no|-]"},
+    {"FLOP", NULL, "{flop_per_iteration:flop}"},
+    {"time", NULL, "{iteration_time_s}"},
+    {"memory", NULL, "[?peak_memory_bytes {peak_memory_bytes}|-]"},
 };
 
 struct rows {
@@ -59,94 +55,20 @@ struct rows {
     size_t count, capacity;
 };
 
-static const char *cell(const struct column *column, const struct comparison *row, char *buffer, size_t size)
+static void print(const struct rows *rows, enum compare_format format, FILE *out)
 {
-    double value = column->value(row);
-
-    if (isnan(value) || (value == 0 && column->unit == UNIT_BYTES))
-        return "-";
-    if (column->style == STYLE_SHARE)
-        snprintf(buffer, size, "%+.1f %%", 100 * value + 0.0);
-    else if (column->style == STYLE_FACTOR)
-        snprintf(buffer, size, value > 1 ? "yes, x %.3g" : value < 1 ? "no, x %.3g" : "no", value);
-    else
-        unit_format_short(column->unit, value, buffer, size);
-    return buffer;
-}
-
-static void print_people(const struct rows *rows, bool markdown, FILE *out)
-{
+    json_t *list = view_list(&methods_view, rows->items, rows->count, sizeof *rows->items);
     struct sheet sheet = {.left = 1, .all = true};
-    char text[48];
 
-    sheet_head(&sheet, "method", "");
-    for (size_t c = 0; c < COUNT(columns); c++)
-        sheet_head(&sheet, columns[c].title, "");
-    for (size_t i = 0; i < rows->count; i++) {
-        sheet_add(&sheet, rows->items[i].name);
-        if (rows->items[i].reason)
-            sheet_add_rest(&sheet, rows->items[i].reason);
-        for (size_t c = 0; c < COUNT(columns) && !rows->items[i].reason; c++)
-            sheet_add(&sheet, cell(&columns[c], &rows->items[i], text, sizeof text));
-    }
-    sheet_print(&sheet, markdown, out);
-    sheet_release(&sheet);
-}
-
-static void print_text(const struct rows *rows, FILE *out)
-{
-    print_people(rows, false, out);
-    fputs("\nper iteration, against the first row; sent: what a GPU sends (mean): activations, weights, and the "
-          "gradients of\neither; micro-batch: the largest that fits in memory\n", out);
-}
-
-static void print_markdown(const struct rows *rows, FILE *out)
-{
-    print_people(rows, true, out);
-}
-
-/* Numbers in SI units; empty where there is none. */
-static void print_csv(const struct rows *rows, FILE *out)
-{
-    fputs("name", out);
-    for (size_t c = 0; c < COUNT(columns); c++)
-        fprintf(out, ",%s", columns[c].key);
-    fputs(",reason", out);
-    for (size_t i = 0; i < rows->count; i++) {
-        fputc('\n', out);
-        text_write(TEXT_CSV, rows->items[i].name, out);
-        for (size_t c = 0; c < COUNT(columns); c++) {
-            double value = columns[c].value(&rows->items[i]);
-
-            putc(',', out);
-            if (isfinite(value) && !rows->items[i].reason)
-                decimal_write(value, out);
-        }
-        putc(',', out);
-        if (rows->items[i].reason)
-            text_write(TEXT_CSV, rows->items[i].reason, out);
-    }
-    fputc('\n', out);
-}
-
-static void print_json(const struct rows *rows, FILE *out)
-{
-    json_t *list = json_array();
-
-    for (size_t i = 0; i < rows->count; i++) {
-        json_t *json = json_object();
-
-        json_put(json, "name", json_words(rows->items[i].name));
-        for (size_t c = 0; c < COUNT(columns); c++) {
-            double value = columns[c].value(&rows->items[i]);
-
-            json_put(json, columns[c].key,
-                                isfinite(value) && !rows->items[i].reason ? json_real(value) : json_null());
-        }
-        json_put(json, "reason", rows->items[i].reason ? json_words(rows->items[i].reason) : json_null());
-        json_append(list, json);
-    }
-    json_print(list, out);
+    if (format == COMPARE_JSON)
+        json_print(list, out);
+    else if (format == COMPARE_CSV)
+        view_csv(&methods_view, list, out);
+    else
+        say_table(list, columns, COUNT(columns), &sheet, format == COMPARE_MARKDOWN, out);
+    if (format == COMPARE_TEXT)
+        fputs("\nper iteration, against the first row; sent: what a GPU sends (mean): activations, weights, and the "
+              "gradients of\neither; micro-batch: the largest that fits in memory\n", out);
     json_decref(list);
 }
 
@@ -167,10 +89,6 @@ static void add(void *context, const char *name, struct scenario *scenario, stru
 
 size_t methods_print(const struct arguments *arguments, enum compare_format format, struct error *err)
 {
-    static void (*const prints[])(const struct rows *, FILE *) = {
-        [COMPARE_TEXT] = print_text, [COMPARE_JSON] = print_json, [COMPARE_CSV] = print_csv,
-        [COMPARE_MARKDOWN] = print_markdown,
-    };
     struct cache cache = {0};
     struct rows rows = {0};
     const struct compared_each each = {
@@ -182,7 +100,7 @@ size_t methods_print(const struct arguments *arguments, enum compare_format form
     for (int i = 0; i < arguments->npositional; i++)
         printed += !compared_visit(&each, arguments->positional[i], arguments->sets, arguments->nsets, err);
     if (printed && error_exit_code(err) != EXIT_USAGE)
-        prints[format](&rows, stdout);
+        print(&rows, format, stdout);
     for (size_t i = 0; i < rows.count; i++)
         comparison_release(&rows.items[i]);
     free(rows.items);

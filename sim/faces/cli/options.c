@@ -234,6 +234,8 @@ static bool was_said(const struct command *command, const struct arguments *argu
     for (size_t k = 0; k < command->noptions && *word == '-'; k++)
         if (arguments->values[k] && strlen(command->options[k].name) == length && !strncmp(command->options[k].name, word, length))
             return true;
+    if (first && command->other && !strncmp(word, "OTHER", length))
+        return !words_at(&command->first, (size_t)arguments->first);
     return first && strlen(first) == length && !strncmp(first, word, length);
 }
 
@@ -317,6 +319,11 @@ static int check_positional(const struct command *command, struct arguments *arg
     size_t size;
     FILE *out;
 
+    while (command->other && words_at(&command->first, (size_t)arguments->first) &&
+           strcmp(words_at(&command->first, (size_t)arguments->first), arguments->positional[0] ? arguments->positional[0] : "") != 0)
+        arguments->first++;
+    if (arguments->npositional >= command->least && command->other && command->other(arguments->positional[0]))
+        return ARGS_DONE;
     if (arguments->npositional >= command->least)
         return arguments->npositional && command->first.what
                    ? word_parse(command, "", &command->first, arguments->positional[0], &arguments->first)

@@ -8,11 +8,13 @@
 #include "base/text.h"
 #include "base/words.h"
 #include "config/conf.h"
+#include "files/json.h"
 #include "plan/space.h"
 #include "results/results.h"
 #include "run/automatic_axis.h"
 #include "run/values.h"
 #include "sweep/points.h"
+#include "view/view.h"
 
 size_t plan_shown(const struct plan_options *options, const struct results *results)
 {
@@ -189,35 +191,36 @@ static bool is_unknown(const struct plan_outcome *outcome, size_t shown)
     return !shown && (outcome->counts.replayed || (outcome->counts.outside && isinf(outcome->miss.share)));
 }
 
+/* A plan, and how many of its rows are shown and tied. */
+struct concluded { const struct plan_outcome *outcome; size_t shown, tied, limits; bool front; };
+
+#define CONCLUDED(ROW) \
+    ROW(run_and_fit, json_count(it->outcome->counts.replayed + it->outcome->counts.outside), NULL) \
+    ROW(left, json_count(it->outcome->counts.left), NULL) ROW(failed, json_count(it->outcome->counts.failed), NULL) \
+    ROW(gap, json_finite(it->outcome->gap), NULL) ROW(shown, json_count(it->shown), NULL) \
+    ROW(front, json_boolean(it->front), NULL) ROW(limits, json_count(it->limits), NULL) \
+    ROW(tied, json_count(it->front ? 0 : it->tied), NULL) ROW(may_tie, json_count(it->outcome->may_tie), NULL) \
+    ROW(most_tied, json_count(it->tied + it->outcome->may_tie), NULL) \
+    ROW(unverified, json_boolean(it->outcome->unverified), NULL) ROW(best, json_count(it->outcome->verified.best), NULL) \
+    ROW(unreached, json_count(it->outcome->verified.chosen - it->outcome->verified.done), NULL) \
+    ROW(unable, json_count(it->outcome->verified.failed), NULL) ROW(why, json_words(it->outcome->verified.why), NULL)
+VIEW(concluded_view, struct concluded, it, CONCLUDED)
+
 /* Rows without a number cannot be ordered by it, and keep no limit of it. */
-static void print_unknown(const struct plan_counts *counts, FILE *out)
-{
-    fprintf(out, "none has a number: %zu configurations run and fit, but a metric that was asked for is not known of any "
-                 "('dtsim help result' says why a metric is null)\n", counts->replayed + counts->outside);
-}
-
-static void print_gap(const struct plan_outcome *outcome, size_t shown, bool front, FILE *out)
-{
-    char text[48];
-
-    fputs("not proven:", out);
-    if (outcome->counts.left)
-        fprintf(out, " %zu configuration%s not reached", outcome->counts.left,
-                outcome->counts.left == 1 ? " was" : "s were");
-    if (outcome->counts.failed)
-        fprintf(out, "%s %zu failed", outcome->counts.left ? " and" : "", outcome->counts.failed);
-    if (!outcome->counts.left && !outcome->counts.failed)
-        fputs(" the search was interrupted", out);
-    if (!shown)
-        fputs("; of the others, none runs and fits\n", out);
-    else if (outcome->gap >= 1)
-        fputs("; how fast the fastest of them is, is not known\n", out);
-    else if (!(outcome->gap > 0))
-        fprintf(out, "; none of them is faster than the first above%s\n", front ? " of as many GPUs" : "");
-    else
-        fprintf(out, "; the fastest of them takes at most %s less time than the first above%s\n",
-                percent_text(outcome->gap, text, sizeof text), front ? " of as many GPUs" : "");
-}
+static const char unknown[] =
+    "none has a number: {run_and_fit} configurations run and fit, but a metric that was asked for is not known of any ('dtsim help "
+    "result' says why a metric is null)\n", infeasible[] =
+    "none feasible: no configuration of these axes runs and fits[?limits , and keeps the limits]\n", gap[] =
+    "not proven:[?left  [?left=1 1 configuration was|{left} configurations were] not reached[?failed  and {failed} failed]"
+    "|?failed  {failed} failed| the search was interrupted][?shown=0 ; of the others, none runs and fits|?gap<1 [?gap>0 ; the "
+    "fastest of them takes at most {gap:share} less time than the first above|; none of them is faster than the first above]"
+    "[?front  of as many GPUs]|; how fast the fastest of them is, is not known]\n", ties[] =
+    "[?tied [?may_tie at least {tied} and at most {most_tied} configurations share the first place: they differ by less than the "
+    "expected error of their ratio; --top K replays and shows more\n|?tied>1 {tied} configurations share the first place: they "
+    "differ by less than the expected error of their ratio[?tied>shown ; 'dtsim results' shows them all]\n]]", unverified[] =
+    "[?unverified not verified on simgrid: the search ended first\n]"
+    "[?unreached not verified on simgrid: {unreached} of the {best} best; the search ended first\n]"
+    "[?unable not verified on simgrid: {unable} of the {best} best: {why}\n]";
 
 /* "held, not searched: ZeRO 0, no sequence parallelism": what another value might change. */
 static void print_held(const struct space *space, FILE *out)
@@ -261,56 +264,22 @@ static void print_failures(const struct space *space, const struct plan_outcome 
         fprintf(out, "failed: %zu more\n", outcome->failures.count - MOST_FAILURES);
 }
 
-/* How many configurations are as good as the first, as far as one can tell. */
-static void print_ties(size_t tied, size_t may_tie, size_t shown, FILE *out)
-{
-    const char *because = "they differ by less than the expected error of their ratio";
-
-    if (tied && may_tie)
-        fprintf(out, "at least %zu and at most %zu configurations share the first place: %s; --top K replays and shows "
-                "more\n", tied, tied + may_tie, because);
-    else if (tied > 1)
-        fprintf(out, "%zu configurations share the first place: %s%s\n", tied, because,
-                tied > shown ? "; 'dtsim results' shows them all" : "");
-}
-
 static void print_status(const struct space *space, const struct plan_options *options,
                          const struct plan_outcome *outcome, const struct results *results, bool front, FILE *out)
 {
-    size_t shown = plan_shown(options, results);
+    const struct concluded concluded = {outcome, plan_shown(options, results), plan_tied(results), space->goal.nlimits, front};
 
-    if (is_unknown(outcome, shown))
-        print_unknown(&outcome->counts, out);
-    else if (outcome->status == PLAN_NONE_FEASIBLE)
-        fprintf(out, "none feasible: no configuration of these axes runs and fits%s\n",
-                space->goal.nlimits ? ", and keeps the limits" : "");
-    else if (outcome->status == PLAN_PROVEN)
-        print_proven(space, outcome, shown, front, out);
+    if (outcome->status == PLAN_PROVEN && !is_unknown(outcome, concluded.shown))
+        print_proven(space, outcome, concluded.shown, front, out);
     else
-        print_gap(outcome, shown, front, out);
+        view_say(&concluded_view, &concluded, is_unknown(outcome, concluded.shown) ? unknown :
+                 outcome->status == PLAN_NONE_FEASIBLE ? infeasible : gap, out);
     print_held(space, out);
     print_failures(space, outcome, out);
-    if (!front)
-        print_ties(plan_tied(results), outcome->may_tie, shown, out);
-    if (!front && shown)
+    view_say(&concluded_view, &concluded, ties, out);
+    if (!front && concluded.shown)
         plan_explain(space, outcome, results, out);
-}
-
-/* Which of the best were to run on simgrid and did not. */
-static void print_unverified(const struct plan_outcome *outcome, FILE *out)
-{
-    const struct sweep_verified *verified = &outcome->verified;
-    size_t left = verified->chosen - verified->done;
-
-    if (outcome->unverified)
-        fputs("not verified on simgrid: the search ended first\n", out);
-    if (left)
-        fprintf(out, "not verified on simgrid: %zu of the %zu best; the search ended first\n", left, verified->best);
-    if (verified->failed) {
-        fprintf(out, "not verified on simgrid: %zu of the %zu best: ", verified->failed, verified->best);
-        text_write(TEXT_LINE, verified->why, out);
-        fputc('\n', out);
-    }
+    view_say(&concluded_view, &concluded, unverified, out);
 }
 
 /* The largest micro-batch of the rows, which are all that run and fit. */
@@ -340,7 +309,6 @@ void plan_conclude(const struct space *space, const struct plan_options *options
     if (shown > 1 && !front && is_of_time(&space->goal))
         print_why(results->rows.items[0], results->rows.items[1], out);
     print_status(space, options, outcome, results, front, out);
-    print_unverified(outcome, out);
     if (shown && outcome->status == PLAN_PROVEN && space_asks_largest(space))
         print_largest(results, out);
     if (outcome->status == PLAN_NONE_FEASIBLE && isfinite(outcome->miss.share))

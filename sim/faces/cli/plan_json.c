@@ -9,113 +9,63 @@
 #include "config/conf.h"
 #include "files/folder.h"
 #include "plan/space.h"
-#include "report/result_keys.h"
 #include "results/results.h"
 #include "store/store.h"
 #include "sweep/points.h"
+#include "view/view.h"
 
-/* What `dtsim help result` says of them. */
-static const struct result_key keys[] = {
-    {"status", "proven, not proven or none feasible"},
-    {"gap_share", "not proven: share of the time by which what was not reached or failed may be faster, at most; else null"},
-    {"counts.considered", "combinations of the axes; the sum of all the others"},
-    {"counts.by_rule", "dropped by what axes must keep together ('rules')"},
-    {"counts.refused", "no scenarios, or not what the framework's release has ('refusals')"},
-    {"counts.memory", "they do not fit"},
-    {"counts.pruned", "surely slower than the rows that are shown: not replayed"},
-    {"counts.replayed", "they ran, fit and keep the limits"},
-    {"counts.outside", "they miss a limit of --subject-to"},
-    {"counts.failed", "rows that ended with an error, a crash or a timeout"},
-    {"counts.left", "not reached within --time-limit"},
-    {"verified.best", "of the rows that are shown: to be verified on simgrid"},
-    {"verified.failed", "of verified.best: could not be verified"},
-    {"verified.left", "of verified.best: not reached within --time-limit; null: none began"},
-    {"verified.reason", "why the first failed verification failed; else null"},
-    {"assumed_software", "of all configurations, as the scenario names none; null: it does, or none is assumed"},
-    {"axes.*", "the values of an axis"},
-    {"axis_reasons.*", "why an auto axis has these"},
-    {"held.*", "the values of a key with an auto that was not searched, though other values may change the result"},
-    {"rules", "[{rule, where: what must hold, points: dropped by it}] of those that drop any"},
-    {"failures", "[{point: its values of the axes, status: as rows have it, reason}] of counts.failed; they are in no proof"},
-    {"refusals", "[{rule: as errors have it, points, example: a message}]"},
-    {"front", "whether the rows are a Pareto front: no other row is better in all objectives"},
-    {"tied.at_least", "replayed configurations that share the first place; null: a front"},
-    {"tied.at_most", "the same, also counting configurations that were not replayed and whose bounds allow it"},
-    {"conclusions", "sentences: why the first is faster than the second, what is proven"},
-    {"rows", "of --json: what is shown, as 'dtsim results --json' prints it, with in_framework and metrics"},
-    {"folder", "where rank-01.yaml and so on stand"},
-    {"shown, name", "of plan.json: how many rows are shown; the scenario's name"},
-    {"first", "of plan.json: {metric, value, model, gpu, gpus, samples} of the first row; a later search in this folder whose "
-              "first row is not as good leaves these files and writes its own into DIR/2"},
-    {"places", "of plan.json: [{id: of a row, rank, shared}], best first"},
-    {"ranked, tie", "of plan.json: the metric that orders rows, and what it means that they share a place"},
+/* All that is known of a plan. */
+struct told {
+    const struct space *space;
+    const struct plan_options *options;
+    const struct plan_outcome *outcome;
+    const struct results *results;
+    bool front;
 };
 
-void plan_keys_print(FILE *out)
+/* The values of each axis, or why it has these. */
+static json_t *axes_json(const struct space *space, bool reasons)
 {
-    fputs("\nplan.json in the folder of dtsim plan, and what its --json prints\n\n", out);
-    for (size_t i = 0; i < COUNT(keys); i++)
-        fprintf(out, "  %-40s %s\n", keys[i].key, keys[i].brief);
+    json_t *axes = json_object();
+
+    for (size_t i = 0; i < space->naxes; i++)
+        if (!reasons || space->axes[i].why)
+            json_put(axes, space->axes[i].path, json_words(reasons ? space->axes[i].why : space->axes[i].values));
+    return axes;
 }
 
-/* The values of each axis, and why these. */
-static void put_axes(json_t *json, const struct space *space)
-{
-    json_t *axes = json_object(), *reasons = json_object();
+#define COUNTS(ROW) \
+    ROW(considered, json_count(it->considered), "combinations of the axes; the sum of all the others") \
+    ROW(by_rule, json_count(it->by_rule), "dropped by what axes must keep together ('rules')") \
+    ROW(refused, json_count(it->refused), "no scenarios, or not what the framework's release has ('refusals')") \
+    ROW(memory, json_count(it->memory), "they do not fit") \
+    ROW(pruned, json_count(it->pruned), "surely slower than the rows that are shown: not replayed") \
+    ROW(replayed, json_count(it->replayed), "they ran, fit and keep the limits") \
+    ROW(outside, json_count(it->outside), "they miss a limit of --subject-to") \
+    ROW(failed, json_count(it->failed), "rows that ended with an error, a crash or a timeout") \
+    ROW(left, json_count(it->left), "not reached within --time-limit")
+VIEW(counts_view, struct plan_counts, it, COUNTS)
 
-    for (size_t i = 0; i < space->naxes; i++) {
-        json_put(axes, space->axes[i].path, json_words(space->axes[i].values));
-        if (space->axes[i].why)
-            json_put(reasons, space->axes[i].path, json_words(space->axes[i].why));
-    }
-    json_put(json, "axes", axes);
-    json_put(json, "axis_reasons", reasons);
-}
+#define VERIFIED(ROW) \
+    ROW(best, json_count(it->verified.best), "of the rows that are shown: to be verified on simgrid") \
+    ROW(failed, json_count(it->verified.failed), "of best: could not be verified") \
+    ROW(left, it->unverified ? json_null() : json_count(it->verified.chosen - it->verified.done), \
+        "of best: not reached within --time-limit; null: none began") \
+    ROW(reason, it->verified.failed ? json_words(it->verified.why) : json_null(), \
+        "why the first failed verification failed; else null")
+VIEW(verified_view, struct plan_outcome, it, VERIFIED)
 
-static json_t *counts_json(const struct plan_counts *counts)
-{
-    return json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "considered", (json_int_t)counts->considered, "by_rule",
-        (json_int_t)counts->by_rule, "refused", (json_int_t)counts->refused, "memory", (json_int_t)counts->memory,
-        "pruned", (json_int_t)counts->pruned, "replayed", (json_int_t)counts->replayed, "outside",
-        (json_int_t)counts->outside, "failed", (json_int_t)counts->failed, "left", (json_int_t)counts->left);
-}
+#define RULE(ROW) \
+    ROW(rule, it->selection.dropped[i] ? json_words(it->rules[i].why) : NULL, "why it holds") \
+    ROW(where, it->selection.dropped[i] ? json_words(it->rules[i].expression) : NULL, "what must hold") \
+    ROW(points, it->selection.dropped[i] ? json_count(it->selection.dropped[i]) : NULL, "dropped by it")
+VIEW(rule_view, struct space, it, RULE)
 
-static json_t *verified_json(const struct plan_outcome *outcome)
-{
-    const struct sweep_verified *verified = &outcome->verified;
-
-    return json_pack("{s:I, s:I, s:o, s:o}", "best", (json_int_t)verified->best, "failed", (json_int_t)verified->failed,
-                     "left", outcome->unverified ? json_null() :
-                     json_integer((json_int_t)(verified->chosen - verified->done)), "reason", verified->failed ? json_words(verified->why) : json_null());
-}
-
-static json_t *rules_json(const struct space *space)
-{
-    json_t *rules = json_array();
-
-    for (size_t i = 0; i < space->nrules; i++)
-        if (space->selection.dropped[i])
-            json_append(rules, json_pack("{s:s, s:s, s:I}", "rule", space->rules[i].why, "where",
-                                         space->rules[i].expression, "points", (json_int_t)space->selection.dropped[i]));
-    return rules;
-}
-
-static json_t *refusals_json(const struct plan_outcome *outcome)
-{
-    json_t *refusals = json_array();
-
-    for (size_t i = 0; i < outcome->refusals.count; i++) {
-        const struct plan_refusal *refusal = &outcome->refusals.items[i];
-        json_t *json = json_object();
-
-        json_put(json, "rule", json_words(refusal->rule));
-        json_put(json, "points", json_integer((json_int_t)refusal->count));
-        json_put(json, "example", json_words(refusal->example));
-        json_append(refusals, json);
-    }
-    return refusals;
-}
+#define REFUSAL(ROW) \
+    ROW(rule, json_words(it->rule), "as errors have it") \
+    ROW(points, json_count(it->count), "refused by it") \
+    ROW(example, json_words(it->example), "a message")
+VIEW(refusal_view, struct plan_refusal, it, REFUSAL)
 
 static json_t *held_json(const struct space *space)
 {
@@ -134,40 +84,36 @@ static json_t *held_json(const struct space *space)
     return json;
 }
 
-static json_t *failures_json(const struct space *space, const struct plan_outcome *outcome)
+static json_t *failed_point(const struct told *told, uint64_t number)
 {
-    json_t *failures = json_array();
+    json_t *values = json_object();
+    struct arena arena = {0};
+    struct error err = {0};
+    struct point point = {0};
 
-    for (size_t i = 0; i < outcome->failures.count; i++) {
-        const struct plan_failure *failure = &outcome->failures.items[i];
-        json_t *json = json_object(), *values = json_object();
-        struct arena arena = {0};
-        struct error err = {0};
-        struct point point = {0};
-
-        if (!point_make(&space->sweep.points, failure->number, &arena, &point, &err))
-            for (size_t v = 0; v < point.count; v++)
-                json_put(values, point.items[v].name, json_words(node_flow(&arena, point.items[v].node)));
-        json_put(json, "point", values);
-        json_put(json, "status", json_words(failure->status));
-        json_put(json, "reason", json_words(failure->reason));
-        json_append(failures, json);
-        error_release(&err);
-        arena_release(&arena);
-    }
-    return failures;
+    if (!point_make(&told->space->sweep.points, number, &arena, &point, &err))
+        for (size_t v = 0; v < point.count; v++)
+            json_put(values, point.items[v].name, json_words(node_flow(&arena, point.items[v].node)));
+    error_release(&err);
+    arena_release(&arena);
+    return values;
 }
 
+#define FAILURE(ROW) \
+    ROW(point, failed_point(it, it->outcome->failures.items[i].number), "its values of the axes", .form = VIEW_MAP) \
+    ROW(status, json_words(it->outcome->failures.items[i].status), "as rows have it") \
+    ROW(reason, json_words(it->outcome->failures.items[i].reason), "the same")
+VIEW(failure_view, struct told, it, FAILURE)
+
 /* The sentences that people get, an item each. */
-static json_t *conclusions_json(const struct space *space, const struct plan_options *options,
-                                const struct plan_outcome *outcome, const struct results *results, bool front)
+static json_t *conclusions_json(const struct told *told)
 {
     json_t *json = json_array();
     char *words, *line, *rest;
     size_t size;
     FILE *text = text_open(&words, &size);
 
-    plan_conclude(space, options, outcome, results, front, text);
+    plan_conclude(told->space, told->options, told->outcome, told->results, told->front, text);
     text_close(text, &words);
     for (line = strtok_r(words, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
         json_append(json, json_words(line));
@@ -175,111 +121,142 @@ static json_t *conclusions_json(const struct space *space, const struct plan_opt
     return json;
 }
 
-/* How many configurations share the first place, including ones that were not replayed. */
-static json_t *tied_json(size_t tied, size_t may_tie)
+#define TIED(ROW) \
+    ROW(at_least, json_count(plan_tied(it->results)), "replayed configurations that share the first place") \
+    ROW(at_most, json_count(plan_tied(it->results) + (plan_tied(it->results) ? it->outcome->may_tie : 0)), \
+        "the same, also counting configurations that were not replayed and whose bounds allow it")
+VIEW(tied_view, struct told, it, TIED)
+
+static const char *const statuses[] = {"proven", "not proven", "none feasible"};
+
+#define PLAN(ROW) \
+    ROW(status, json_words(statuses[it->outcome->status]), "proven, not proven or none feasible") \
+    ROW(gap_share, it->outcome->status == PLAN_NOT_PROVEN ? json_real(it->outcome->gap) : json_null(), \
+        "not proven: share of the time by which what was not reached or failed may be faster, at most; else null") \
+    ROW(counts, view_json(&counts_view, &it->outcome->counts), "configurations, by what became of them", .of = &counts_view) \
+    ROW(verified, view_json(&verified_view, it->outcome), "rows on simgrid", .of = &verified_view) \
+    ROW(assumed_software, json_words_or_null(it->space->software), \
+        "of all configurations, as the scenario names none; null: it does, or none is assumed") \
+    ROW(axes, axes_json(it->space, false), "the values of an axis", .form = VIEW_MAP) \
+    ROW(axis_reasons, axes_json(it->space, true), "why an auto axis has these", .form = VIEW_MAP) \
+    ROW(held, held_json(it->space), \
+        "the values of a key with an auto that was not searched, though other values may change the result", .form = VIEW_MAP) \
+    ROW(rules, view_each(&rule_view, it->space, it->space->nrules), "those that drop any", .form = VIEW_LIST, .of = &rule_view) \
+    ROW(refusals, view_list(&refusal_view, it->outcome->refusals.items, it->outcome->refusals.count, \
+        sizeof *it->outcome->refusals.items), "of counts.refused", .form = VIEW_LIST, .of = &refusal_view) \
+    ROW(failures, view_each(&failure_view, it, it->outcome->failures.count), "of counts.failed; they are in no proof", .form = VIEW_LIST, .of = &failure_view) \
+    ROW(folder, json_words(it->options->folder), "where rank-01.yaml and so on stand") \
+    ROW(front, json_boolean(it->front), "whether the rows are a Pareto front: no other row is better in all objectives") \
+    ROW(tied, it->front ? json_null() : view_json(&tied_view, it), "null: a front", .of = &tied_view) \
+    ROW(conclusions, conclusions_json(it), "sentences: why the first is faster than the second, what is proven")
+VIEW(plan_view, struct told, it, PLAN)
+
+static json_t *shown_json(const struct told *told)
 {
-    return json_pack("{s:I, s:I}", "at_least", (json_int_t)tied, "at_most", (json_int_t)(tied + (tied ? may_tie : 0)));
+    json_t *rows = json_array();
+
+    for (size_t i = 0; i < plan_shown(told->options, told->results); i++)
+        json_array_append(rows, told->results->rows.items[i]);
+    return rows;
 }
 
-static json_t *plan_json(const struct space *space, const struct plan_options *options,
-                         const struct plan_outcome *outcome, const struct results *results, bool front)
-{
-    static const char *const statuses[] = {"proven", "not proven", "none feasible"};
-    json_t *json = json_object();
+#define ROWS_SHOWN(ROW) \
+    ROW(rows, shown_json(it), "of --json: what is shown, as 'dtsim results --json' prints it, with in_framework and metrics")
+VIEW(rows_view, struct told, it, ROWS_SHOWN)
 
-    json_put(json, "status", json_words(statuses[outcome->status]));
-    json_put(json, "gap_share", outcome->status == PLAN_NOT_PROVEN ? json_real(outcome->gap) : json_null());
-    json_put(json, "counts", counts_json(&outcome->counts));
-    json_put(json, "verified", verified_json(outcome));
-    json_put(json, "assumed_software", space->software ? json_words(space->software) : json_null());
-    put_axes(json, space);
-    json_put(json, "held", held_json(space));
-    json_put(json, "rules", rules_json(space));
-    json_put(json, "refusals", refusals_json(outcome));
-    json_put(json, "failures", failures_json(space, outcome));
-    json_put(json, "folder", json_words(options->folder));
-    json_put(json, "front", json_boolean(front));
-    json_put(json, "tied", front ? json_null() : tied_json(plan_tied(results), outcome->may_tie));
-    json_put(json, "conclusions", conclusions_json(space, options, outcome, results, front));
+#define PLACE(ROW) \
+    ROW(id, json_words(store_id(it->rows.items[i])), "of a row") \
+    ROW(rank, json_count(results_rank_of(it, i).rank), "its place, from 1") \
+    ROW(shared, json_boolean(results_rank_of(it, i).shared), "whether others have it too")
+VIEW(place_view, struct results, it, PLACE)
+
+/* NULL: nothing orders the rows. */
+static const char *ranked_by(const struct results *results)
+{
+    return results && results->ranked >= 0 && results->rows.count ? results->keys.items[results->ranked].name : NULL;
+}
+
+static json_t *tie_json(const struct results *results)
+{
+    char *words;
+    size_t size;
+    FILE *text = text_open(&words, &size);
+    json_t *json;
+
+    results_explain_ranks(results, text);
+    text_close(text, &words);
+    json = json_words(words);
+    free(words);
     return json;
 }
 
-void plan_print_json(const struct space *space, const struct plan_options *options, const struct plan_outcome *outcome,
-                     const struct results *results, bool front, FILE *out)
+static json_t *metric_json(const struct results *results, const char *name)
 {
-    json_t *json = plan_json(space, options, outcome, results, front), *rows = json_array();
-
-    for (size_t i = 0; i < plan_shown(options, results); i++)
-        json_array_append(rows, results->rows.items[i]);
-    json_put(json, "rows", rows);
-    json_line(json, out);
-    fputc('\n', out);
-    json_decref(json);
+    return json_object_get(json_object_get(results->rows.items[0], "metrics"), name);
 }
 
-/* Why rows are shown: the key that orders them, and what it means that they share a place. */
-static void put_order(json_t *json, const struct results *results)
-{
-    json_t *places = json_array();
-    char *words;
-    size_t size;
-    FILE *text;
-
-    for (size_t i = 0; results && i < results->rows.count; i++) {
-        struct tie_rank rank = results_rank_of(results, i);
-
-        json_append(places, json_pack("{s:s, s:I, s:b}", "id", store_id(results->rows.items[i]), "rank",
-                                      (json_int_t)rank.rank, "shared", rank.shared));
-    }
-    json_put(json, "places", places);
-    if (!results || results->ranked < 0 || !results->rows.count)
-        return;
-    text = text_open(&words, &size);
-    results_explain_ranks(results, text);
-    text_close(text, &words);
-    json_put(json, "ranked", json_words(results->keys.items[results->ranked].name));
-    json_put(json, "tie", json_words(words));
-    free(words);
-}
+#define FIRST(ROW) \
+    ROW(metric, json_words(ranked_by(it)), "that orders rows") \
+    ROW(value, json_real(json_number_value(results_json(it, 0, it->ranked))), "its value") \
+    ROW(model, json_incref(json_object_get(it->rows.items[0], "model")), "as in result.json") \
+    ROW(gpu, json_incref(json_object_get(it->rows.items[0], "gpu")), "as in result.json") \
+    ROW(samples, json_integer(llround(json_number_value(metric_json(it, "samples_per_s")) * \
+                                      json_number_value(metric_json(it, "iteration_time_s")))), "of an iteration") \
+    ROW(gpus, json_deep_copy(results_json(it, 0, results_find(it, "gpus"))), "of the scenario")
+VIEW(first_view, struct results, it, FIRST)
 
 /* The first row's number and work, by which a later search compares its own; null: there is none, or a front. */
 static json_t *first_json(const struct results *results, bool front)
 {
-    const json_t *row = results && results->rows.count && results->ranked >= 0 && !front ? results->rows.items[0] : NULL;
-    const json_t *metrics = json_object_get(row, "metrics"), *batch = json_object_get(metrics, "samples_per_s");
-    const char *name = row ? results->keys.items[results->ranked].name : "";
-    json_t *json = json_object();
-
-    if (!row)
-        return json_null();
-    json_put(json, "metric", json_words(name));
-    json_put(json, "value", json_real(json_number_value(results_json(results, 0, results->ranked))));
-    for (size_t i = 0; i < 2; i++)
-        json_object_set(json, (const char *[]){"model", "gpu"}[i], json_object_get(row, (const char *[]){"model", "gpu"}[i]));
-    json_put(json, "samples", json_integer(llround(json_number_value(batch) *
-                                                   json_number_value(json_object_get(metrics, "iteration_time_s")))));
-    json_put(json, "gpus", json_deep_copy(results_json(results, 0, results_find(results, "gpus"))));
-    return json;
+    return ranked_by(results) && !front ? view_json(&first_view, results) : json_null();
 }
 
-static void write_summary(const void *context, FILE *out)
+#define SUMMARY(ROW) \
+    ROW(shown, json_count(plan_shown(it->options, it->results)), "of plan.json: how many rows are shown") \
+    ROW(name, json_words(it->space->sweep.name), "of plan.json: of the scenario") \
+    ROW(first, first_json(it->results, it->front), "of plan.json: of the first row; a later search in this folder whose first " \
+        "row is not as good leaves these files and writes its own into DIR/2", .of = &first_view) \
+    ROW(places, view_each(&place_view, it->results, it->results ? it->results->rows.count : 0), "of plan.json: of rows, best first", .form = VIEW_LIST, .of = &place_view) \
+    ROW(ranked, ranked_by(it->results) ? json_words(ranked_by(it->results)) : NULL, \
+        "of plan.json: the metric that orders rows") \
+    ROW(tie, ranked_by(it->results) ? tie_json(it->results) : NULL, "of plan.json: what it means that rows share a place")
+VIEW(summary_view, struct told, it, SUMMARY)
+
+void plan_help(FILE *out)
+{
+    fputs("\nplan.json in the folder of dtsim plan, and what its --json prints\n\n", out);
+    view_help(&plan_view, "", out);
+    view_help(&rows_view, "", out);
+    view_help(&summary_view, "", out);
+}
+
+static void write_line(const void *context, FILE *out)
 {
     json_line(context, out);
     putc('\n', out);
 }
 
+void plan_print_json(const struct space *space, const struct plan_options *options, const struct plan_outcome *outcome,
+                     const struct results *results, bool front, FILE *out)
+{
+    struct told told = {space, options, outcome, results, front};
+    json_t *json = view_json(&plan_view, &told);
+
+    view_put(&rows_view, &told, json);
+    write_line(json, out);
+    json_decref(json);
+}
+
 int plan_write_summary(const struct space *space, const struct plan_options *options, const struct plan_outcome *outcome,
                        const struct results *results, bool front, struct error *err)
 {
-    json_t *json = plan_json(space, options, outcome, results, front);
+    struct told told = {space, options, outcome, results, front};
+    json_t *json = view_json(&plan_view, &told);
     char *path = xprintf("%s/plan.json", options->folder);
     int rc = make_folder(options->folder, err);
 
-    json_put(json, "shown", json_integer((json_int_t)plan_shown(options, results)));
-    json_put(json, "name", json_words(space->sweep.name));
-    json_put(json, "first", first_json(results, front));
-    put_order(json, results);
-    rc = rc || file_replace(path, write_summary, json, err) ? -1 : 0;
+    view_put(&summary_view, &told, json);
+    rc = rc || file_replace(path, write_line, json, err) ? -1 : 0;
     free(path);
     json_decref(json);
     return rc;

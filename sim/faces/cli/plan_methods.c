@@ -5,100 +5,77 @@
 
 #include "base/cache.h"
 #include "base/sheet.h"
-#include "base/text.h"
+#include "cli/said.h"
 #include "files/json.h"
 #include "planners/choice.h"
 #include "scenario/scenario.h"
+#include "view/say.h"
+#include "view/view.h"
 
-static const char *unit_text(enum unit unit, double value, char *text, size_t size)
+static json_t *sets_json(const struct planner_choice *choice)
 {
-    if (!isfinite(value))
-        return "-";
-    if (unit == UNIT_NUMBER)
-        snprintf(text, size, value < 9999.5 ? "%.4g" : "%.0f", value);
-    else
-        unit_format_short(unit, value, text, size);
-    return text;
+    json_t *sets = json_array();
+
+    for (size_t s = 0; s < choice->nsets; s++)
+        json_append(sets, json_words(choice->sets[s]));
+    return sets;
 }
 
-static void add_row(struct sheet *sheet, const struct planner_choice *choice)
+/* " --set PATH=VALUE ..."; null: none. */
+static json_t *arguments_json(const struct planner_choice *choice)
 {
-    char text[64], count[16];
+    struct arena arena = {0};
+    const char *text = "";
+    json_t *json;
 
-    sheet_add(sheet, choice->method);
-    sheet_add(sheet, *choice->form ? choice->form : "-");
-    sheet_add(sheet, choice->stages);
-    sheet_add(sheet, unit_text(UNIT_TIME, choice->objective, text, sizeof text));
-    snprintf(count, sizeof count, "%d", choice->gpus);
-    sheet_add(sheet, count);
-    if (isnan(choice->seconds)) {
-        sheet_add_rest(sheet, choice->reason);
-        return;
-    }
-    sheet_add(sheet, unit_text(UNIT_TIME, choice->seconds, text, sizeof text));
-    sheet_add(sheet, unit_text(UNIT_NUMBER, choice->samples_per_s, text, sizeof text));
-    snprintf(text, sizeof text, "%s", choice->reason ? "no: " : "");
-    unit_format_short(UNIT_BYTES, choice->memory, text + strlen(text), sizeof text - strlen(text));
-    sheet_add(sheet, text);
+    for (size_t s = 0; s < choice->nsets; s++)
+        text = arena_printf(&arena, strchr(choice->sets[s], ' ') ? "%s --set '%s'" : "%s --set %s", text, choice->sets[s]);
+    json = json_words_or_null(text);
+    arena_release(&arena);
+    return json;
 }
+
+#define CHOICE(ROW) \
+    ROW(method, json_words(it->method), "the planner") \
+    ROW(form, json_words(it->form), "paper, released, or empty where they are one; runs here: the best that does") \
+    ROW(objective_s, json_finite(it->objective), "the planner's; null: it found no plan") \
+    ROW(objective, json_words(it->meaning), "what that is") \
+    ROW(stages, json_words(it->stages), "layers on replicas x tensor") \
+    ROW(gpus, json_integer(it->gpus), "that it takes") \
+    ROW(sets, sets_json(it), "a list of PATH=VALUE, of which the scenario gets the plan") \
+    ROW(iteration_time_s, json_finite(it->seconds), "simulated here; null: it was not") \
+    ROW(samples_per_s, json_finite(it->samples_per_s), "the same") \
+    ROW(peak_memory_bytes, json_finite(it->memory), "the same, of the fullest GPU") \
+    ROW(reason, json_words_or_null(it->reason), "why it was not simulated, or how that ended; null: it fits") \
+    ROW(arguments, arguments_json(it), NULL) \
+    ROW(unsimulated, json_words_or_null(isnan(it->seconds) ? it->reason : NULL), NULL)
+VIEW_SHARED(choice_view, struct planner_choice, it, CHOICE)
+
+static const struct say_column columns[] = {
+    {"method", NULL, "{method}"},
+    {"form", NULL, "[?form {form}|-]"},
+    {"stages (layers on replicas x tensor)", NULL, "{stages}"},
+    {"objective", NULL, "{objective_s}"},
+    {"GPUs", NULL, "{gpus:%.0f}"},
+    {NULL, NULL, "{unsimulated}"},
+    {"iteration", NULL, "{iteration_time_s}"},
+    {"samples/s", NULL, "{samples_per_s}"},
+    {"memory", NULL, "[?reason no: ]{peak_memory_bytes}"},
+};
 
 static void print_table(const struct planner_choices *choices, bool markdown, FILE *out)
 {
-    static const char *const titles[] = {"method",    "form",  "stages (layers on replicas x tensor)",
-                                         "objective", "GPUs",  "iteration",
-                                         "samples/s", "memory"};
     struct sheet sheet = {.left = 3, .all = true};
+    json_t *list = json_array();
 
-    for (size_t i = 0; i < COUNT(titles); i++)
-        sheet_head(&sheet, titles[i], NULL);
     for (size_t i = 0; i < choices->count; i++)
-        add_row(&sheet, &choices->items[i]);
-    sheet_print(&sheet, markdown, out);
-    sheet_release(&sheet);
-    if (markdown)
-        return;
-    for (size_t i = 0; i < choices->count; i++) {
-        const struct planner_choice *choice = &choices->items[i];
-
-        if (!choice->nsets)
-            continue;
-        fprintf(out, "\n%s%s%s: time %s; dtsim run SCENARIO", choice->method, *choice->form ? ", " : "", choice->form,
-                choice->meaning);
-        for (size_t s = 0; s < choice->nsets; s++)
-            fprintf(out, strchr(choice->sets[s], ' ') ? " --set '%s'" : " --set %s", choice->sets[s]);
-        if (choice->reason) {
-            fputs("\n  ", out);
-            text_write(TEXT_LINE, choice->reason, out);
-        }
+        json_append(list, view_facts(&choice_view, &choices->items[i]));
+    say_table(list, columns, COUNT(columns), &sheet, markdown, out);
+    if (!markdown) {
+        say_each(list, "\n{method}[?form , {form}]: time {objective}; dtsim run SCENARIO{arguments}[\n  {reason}]", out);
+        fputc('\n', out);
     }
-    fputc('\n', out);
-}
-
-static void print_json(const struct planner_choices *choices, FILE *out)
-{
-    json_t *rows = json_array();
-
-    for (size_t i = 0; i < choices->count; i++) {
-        const struct planner_choice *choice = &choices->items[i];
-        json_t *json = json_object(), *sets = json_array();
-
-        for (size_t s = 0; s < choice->nsets; s++)
-            json_append(sets, json_words(choice->sets[s]));
-        json_put(json, "method", json_words(choice->method));
-        json_put(json, "form", json_words(choice->form));
-        json_put(json, "objective_s", json_finite(choice->objective));
-        json_put(json, "objective", json_words(choice->meaning));
-        json_put(json, "stages", json_words(choice->stages));
-        json_put(json, "gpus", json_integer(choice->gpus));
-        json_put(json, "sets", sets);
-        json_put(json, "iteration_time_s", json_finite(choice->seconds));
-        json_put(json, "samples_per_s", json_finite(choice->samples_per_s));
-        json_put(json, "peak_memory_bytes", json_finite(choice->memory));
-        json_put(json, "reason", choice->reason ? json_words(choice->reason) : json_null());
-        json_append(rows, json);
-    }
-    json_print(rows, out);
-    json_decref(rows);
+    json_decref(list);
 }
 
 static int check_method(const struct command *command, const char *method)
@@ -136,7 +113,7 @@ int plan_methods(const struct command *command, struct scenario *scenario, const
         for (size_t i = 0; i < choices.count; i++)
             fits |= !choices.items[i].reason;
         if (format == METHODS_JSON)
-            print_json(&choices, stdout);
+            json_print_all(view_list(&choice_view, choices.items, choices.count, sizeof *choices.items), stdout);
         else
             print_table(&choices, format == METHODS_MARKDOWN, stdout);
     }

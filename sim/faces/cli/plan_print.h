@@ -36,7 +36,7 @@ void plan_print_json(const struct space *space, const struct plan_options *optio
 int plan_write_summary(const struct space *space, const struct plan_options *options, const struct plan_outcome *outcome,
                        const struct results *results, bool front, struct error *err);
 /* The keys of both, as part of 'dtsim help result'. */
-void plan_keys_print(FILE *out);
+void plan_help(FILE *out);
 /* The folder for the files of these rows: the search's own or, where an earlier search has left a better first row of the
  * same work there, which stays, FOLDER/2 and so on. */
 const char *plan_place(struct arena *arena, const char *folder, const struct results *results, bool front);

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "auto/auto.h"
 #include "base/base.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -14,9 +13,8 @@
 #include "plan/space.h"
 #include "results/results.h"
 #include "results/results_table.h"
-#include "run/run.h"
+#include "run/attempt.h"
 #include "scenario/scenario.h"
-#include "workload/workload.h"
 
 static double metric(const json_t *row, const char *name)
 {
@@ -148,30 +146,21 @@ static void print_less_memory(const struct results *results, FILE *out)
 /* s of an iteration of a shown row's scenario, with NICs of a share of their bandwidth; NaN: it is not known. */
 static double seconds_on(const char *path, double share)
 {
-    struct arena arena = {0};
     struct error err = {0};
     struct scenario scenario = {0};
-    struct workload workload = {0};
-    struct run run = {0};
+    struct attempt attempt = {.of = &scenario, .anyway = true};
     char rate[48];
     double seconds = NAN, bandwidth;
-    const char *set;
 
     if (!scenario_load(path, NULL, 0, NULL, &scenario, &err) && cluster_kinds(&scenario.cluster) == 1 &&
-        scenario.cluster.nodes > 1) {
-        bandwidth = cluster_bandwidth(&scenario.cluster, 0, false);
-        set = arena_printf(&arena, "cluster.network.bandwidth=%s", unit_format(UNIT_BANDWIDTH, share * bandwidth, rate, sizeof rate));
-        scenario_release(&scenario);
-        if (bandwidth > 0 && !scenario_load(path, &set, 1, NULL, &scenario, &err) &&
-            !workload_init(&workload, &scenario, &err) &&
-            !simulate(&workload, simulate_numbers_of(&scenario), &run, &err))
-            seconds = run.metrics.iteration_time;
+        scenario.cluster.nodes > 1 && (bandwidth = cluster_bandwidth(&scenario.cluster, 0, false)) > 0) {
+        attempt_set(&attempt, "cluster.network.bandwidth=%s", unit_format(UNIT_BANDWIDTH, share * bandwidth, rate, sizeof rate));
+        if (!attempt_run(&attempt, simulate_numbers_of(&scenario)))
+            seconds = attempt.run.metrics.iteration_time;
     }
-    run_release(&run);
-    workload_release(&workload);
+    attempt_end(&attempt, &err);
     scenario_release(&scenario);
     error_release(&err);
-    arena_release(&arena);
     return seconds;
 }
 

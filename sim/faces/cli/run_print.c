@@ -10,6 +10,7 @@
 #include "engine/program.h"
 #include "engine/replay.h"
 #include "evidence/evidence.h"
+#include "files/json.h"
 #include "hardware/cluster.h"
 #include "hardware/gpu.h"
 #include "hardware/precision.h"
@@ -21,58 +22,157 @@
 #include "run/account.h"
 #include "run/certainty.h"
 #include "scenario/scenario.h"
+#include "view/view.h"
 
-static void line(FILE *out, const char *what, enum unit unit, double value)
+/* Facts for sentences alone. */
+struct told { const struct run *run; struct arena *arena; const char *unlike; };
+
+static const struct scenario *scenario_of(const struct told *told)
 {
-    char text[48];
-
-    if (isnan(value))
-        return;
-    fprintf(out, "  %-24s %s\n", what, unit_format_short(unit, value, text, sizeof text));
+    return told->run->workload->scenario;
 }
 
-static void rate(FILE *out, const char *what, double value)
+/* Whether the expected error is that of published times as they are. */
+static bool is_plain(const struct told *told)
 {
-    if (!isnan(value))
-        fprintf(out, value < 9999.5 ? "  %-24s %.4g\n" : "  %-24s %.0f\n", what, value);
+    return isnan(told->run->metrics.anchored.factor) && !told->unlike;
 }
 
-static void percent(FILE *out, const char *what, double value)
+static const char *model_text(const struct told *told)
 {
-    if (!isnan(value))
-        fprintf(out, "  %-24s %.2f %%\n", what, 100 * value);
+    const struct model *model = &scenario_of(told)->model;
+
+    return model->title ? model->title : model->transformer ? transformer_kind(told->arena, model->transformer) :
+           model->stages.count ? "stages with given times" : "given layers";
 }
 
-/* A row of the table of times, which has one unit; `always`: though it is zero. */
-static void part(const struct metrics *m, const char *name, double seconds, bool always, FILE *out)
+/* Micro-batches that stand for more. */
+static json_t *shorter(const struct told *told)
 {
-    char text[48];
+    int simulated = told->run->lowered.alike.micro_batches;
 
-    if (always ? !isnan(seconds) : seconds != 0 && !isnan(seconds))
-        fprintf(out, "  %-24s %s\n", name,
-                unit_format_like(UNIT_TIME, m->iteration_time, seconds, text, sizeof text));
+    return simulated < scenario_of(told)->plan.micro_batches ? json_integer(simulated) : json_null();
 }
 
-static void print_breakdown(const struct metrics *m, FILE *out)
+static json_t *said_if(bool is, const char *text)
 {
-    fputs("where the average rank's time goes\n", out);
-    for (int what = 0; what <= WHAT_UPDATE; what++)
-        part(m, what == WHAT_UPDATE ? "optimizer step" : op_what_names[what],
-             m->seconds[account_of((enum op_what)what)], false, out);
-    part(m, "exposed communication", m->exposed_communication, true, out);
-    for (int kind = ACCOUNT_COMMUNICATION_FIRST; kind <= ACCOUNT_COMMUNICATION_LAST; kind++) {
-        char name[32];
-
-        snprintf(name, sizeof name, "  %s", account_names[kind] + strlen("exposed_"));
-        part(m, name, m->seconds[kind], false, out);
-    }
-    part(m, "exposed offload", m->seconds[ACCOUNT_EXPOSED_OFFLOAD], false, out);
-    part(m, "bubble", m->seconds[ACCOUNT_BUBBLE], true, out);
-    part(m, "  of which imbalance", m->imbalance, false, out);
-    part(m, "  of which reading samples", m->reading, false, out);
-    part(m, "  of which slow replicas", m->replica_wait, false, out);
-    part(m, "of all, jitter adds", m->jitter, false, out);
+    return json_words_or_null(is ? text : NULL);
 }
+
+static const char *degrees_text(const struct told *told)
+{
+    char text[128];
+
+    return arena_strdup(told->arena, scenario_degrees(scenario_of(told), text, sizeof text));
+}
+
+#define FACTS(ROW) \
+    ROW(name, json_words(scenario_of(it)->name), NULL) \
+    ROW(schedule, json_words(scenario_schedule(scenario_of(it))->name), NULL) \
+    ROW(degrees, json_words(degrees_text(it)), NULL) \
+    ROW(micro_batches, json_integer(scenario_of(it)->plan.micro_batches), NULL) ROW(shorter, shorter(it), NULL) \
+    ROW(setup_words, json_words_or_null(setup_text(it->arena, scenario_of(it))), NULL) \
+    ROW(model_words, json_words(model_text(it)), NULL) \
+    ROW(parameters, json_finite(model_parameters(&scenario_of(it)->model)), NULL) \
+    ROW(sequence, scenario_of(it)->model.transformer ? json_integer(scenario_of(it)->model.sequence) : json_null(), NULL) \
+    ROW(cluster, json_words(cluster_line(it->arena, scenario_of(it))), NULL) \
+    ROW(software_title, json_words_or_null(scenario_of(it)->software.names.title), NULL) \
+    ROW(unlike, said_if(isnan(it->run->metrics.anchored.factor), it->unlike), NULL) \
+    ROW(plain, json_boolean(is_plain(it)), NULL) \
+    ROW(sheets, said_if(is_plain(it), certainty_sheets(it->arena, scenario_of(it), &it->run->metrics)), NULL) \
+    ROW(links, said_if(is_plain(it), certainty_links(it->arena, scenario_of(it))), NULL) \
+    ROW(unproven, said_if(is_plain(it), certainty_model(it->arena, scenario_of(it), &it->run->metrics)), NULL) \
+    ROW(alike, json_finite(it->run->metrics.expected_alike), NULL) \
+    ROW(nearest, it->run->metrics.expected_alike == 0 && is_plain(it) ? \
+        json_words(certainty_nearest(it->arena, scenario_of(it), &it->run->metrics)) : json_null(), NULL) \
+    ROW(anchored, json_boolean(!isnan(it->run->metrics.anchored.factor)), NULL) \
+    ROW(runs, scenario_of(it)->simulation.jitter > 0 ? json_integer(scenario_of(it)->simulation.repeat) : json_null(), NULL) \
+    ROW(local_steps, json_integer(scenario_of(it)->parallelism.local_steps), NULL) \
+    ROW(asynchronous, json_boolean(scenario_schedule(scenario_of(it))->asynchronous), NULL) \
+    ROW(mixed, json_boolean(scenario_of(it)->layout.mixed), NULL) \
+    ROW(peak_flops, json_finite(scenario_mean_peak(scenario_of(it), precision_products(&scenario_of(it)->memory.precision))), NULL) \
+    ROW(dtype, json_words(dtype_names[precision_products(&scenario_of(it)->memory.precision)]), NULL) \
+    ROW(span_bubble, scenario_schedule(scenario_of(it))->own_spans ? \
+        json_finite(1 - it->run->metrics.span_utilization) : json_null(), NULL) \
+    ROW(peak_rank, json_integer(it->run->metrics.peak_rank % scenario_of(it)->plan.stages), NULL) \
+    ROW(peak_gpus, said_if(scenario_of(it)->layout.mixed, scenario_gpu_names(it->arena, scenario_of(it), \
+        it->run->metrics.peak_rank % scenario_of(it)->plan.stages)), NULL) \
+    ROW(peaks_alike, json_boolean(it->run->metrics.peaks[0].alike), NULL)
+VIEW(facts_view, struct told, it, FACTS)
+
+#define REST "                           "
+static const char *const lines[] = {
+    "{name}: {schedule}, {degrees} = {gpus GPU}, {micro_batches} micro-batch[?micro_batches!1 es] a replica, engine {engine}"
+    "[?folded , one replica[ and {shorter} micro-batches] simulated for all|, {shorter} micro-batches simulated for all]\n",
+    "  setup                    {setup_words}\n",
+    "  model                    {model_words}[?parameters>0 , {parameters:count} parameters][, {sequence} tokens a sample]\n",
+    "  cluster                  {cluster}\n",
+    "  software                 {software_title}[?software_assumed  (assumed)]\n",
+    "[?jitter>0   jitter                   {jitter*100} % of the time of each work, seed {seed:%.0f}\n]",
+    "  iteration time           {iteration_time_s}\n",
+    "  anchors                  {anchors:%.0f} like this: all times x {anchor_factor:%.3f} (simulated: "
+    "{uncorrected_iteration_time_s})[; compute alone x {anchor_factor_compute:%.3f}[, exposed communication alone x "
+    "{anchor_factor_exposed_communication:%.3f}[, host alone x {anchor_factor_host:%.3f}]]]\n",
+    "[?anchored   expected error           [60 %: within {expected_error_share*100:%.0f} %, 90 %: within "
+    "{expected_error_share*200:%.0f} % ([?anchors<2 published times, corrected by another of their table|anchors corrected by "
+    "the others, and published times])|of the corrected time none is known: there are fewer than three anchors]\n]",
+    "  expected error           {unlike}\n",
+    "[?plain [  expected error           60 %: within {expected_error_share*100:%.0f} %, 90 %: within "
+    "{expected_error_share*200:%.0f} % (published times of [?alike>0 similar work|other work, when first predicted]); "
+    "{expected_longer_share*10:%.0f} of 10 are longer\n]]",
+    REST "{sheets}; the error is the one that times from data sheets had\n",
+    REST "{links}; exposed communication makes the error larger\n",
+    REST "{unproven}; it makes the error larger\n",
+    REST "no published run is alike; {nearest}\n",
+    "[?anchored=0 [  error of a ratio         60 %: within {expected_ratio_error_share:share}, 90 %: within "
+    "{expected_ratio_error_share_p90:share}, of another run of this software, model and GPU over this one\n]]",
+    "[?runs>1   distribution             {iteration_time_s_p10} to {iteration_time_s_p90} from 10 to 90 % of {runs} runs; this is "
+    "the median one\n]",
+    "[?steady_state   steady state over        {steady_state.updates} optimizer steps from {steady_state.from_s} on, of "
+    "{makespan_s} in all\n|?local_steps>1   mean of {local_steps} local steps and one average of the weights\n|?asynchronous "
+    "  no steady state in so few micro-batches: means over all, fill and drain included\n]",
+    "  samples/s                {samples_per_s}\n",
+    "  tokens/s                 {tokens_per_s}\n",
+    "  tokens/s per GPU         {tokens_per_s_per_gpu}\n",
+    "  model FLOP/s per GPU     {model_tflops_per_gpu*1e12:flops}\n",
+    "  hardware FLOP/s per GPU  {hardware_tflops_per_gpu*1e12:flops}\n",
+    "  MFU                      {mfu*100:%.2f} % of the [?mixed mean ]GPU's {peak_flops:flops} in {dtype}\n",
+    "  HFU                      {hfu*100:%.2f} %\n",
+    "  bubble                   {bubble_fraction*100:%.2f} %\n",
+    "    in ranks' own spans    {span_bubble*100:%.2f} % (from a rank's first work to its last, as the schedule's paper counts it)\n",
+    "  utilization              {utilization*100:%.2f} %\n",
+    "  sent by a GPU            {communication_bytes_per_gpu}\n",
+    "  peak memory of a GPU     {peak_memory_bytes}\n",
+    REST "of the fullest GPU, on pipeline rank {peak_rank} ({peak_gpus})\n",
+    "  error of the peak        allocated 60 %: within {expected_peak_allocated_error_share*100:%.0f} %, 90 %: within "
+    "{expected_peak_allocated_error_share_p90*100:%.0f} %[; reserved 60 %: within {expected_peak_reserved_error_share*100:%.0f} %, "
+    "90 %: within {expected_peak_reserved_error_share_p90*100:%.0f} %][; driver 60 %: within "
+    "{expected_peak_memory_error_share*100:%.0f} %, 90 %: within {expected_peak_memory_error_share_p90*100:%.0f} %]"
+    "[?peaks_alike |; no published peak is alike]\n",
+    "[?fits_probability>-1   fits                     with a probability of [?fits_probability>0.995 more than 99|"
+    "{fits_probability*100:%.0f}] %, in {memory_limit_bytes}\n]",
+    "where the average rank's time goes\n",
+    "[?breakdown_s.forward   forward                  {breakdown_s.forward~iteration_time_s}\n]",
+    "[?breakdown_s.backward   backward                 {breakdown_s.backward~iteration_time_s}\n]",
+    "[?breakdown_s.backward_input   backward-input           {breakdown_s.backward_input~iteration_time_s}\n]",
+    "[?breakdown_s.backward_weight   backward-weight          {breakdown_s.backward_weight~iteration_time_s}\n]",
+    "[?breakdown_s.recompute   recompute                {breakdown_s.recompute~iteration_time_s}\n]",
+    "[?breakdown_s.pack   pack                     {breakdown_s.pack~iteration_time_s}\n]",
+    "[?breakdown_s.update   optimizer step           {breakdown_s.update~iteration_time_s}\n]",
+    "  exposed communication    {exposed_communication_s~iteration_time_s}\n",
+    "[?breakdown_s.exposed_tensor     tensor                 {breakdown_s.exposed_tensor~iteration_time_s}\n]",
+    "[?breakdown_s.exposed_pipeline     pipeline               {breakdown_s.exposed_pipeline~iteration_time_s}\n]",
+    "[?breakdown_s.exposed_data     data                   {breakdown_s.exposed_data~iteration_time_s}\n]",
+    "[?breakdown_s.exposed_context     context                {breakdown_s.exposed_context~iteration_time_s}\n]",
+    "[?breakdown_s.exposed_expert     expert                 {breakdown_s.exposed_expert~iteration_time_s}\n]",
+    "[?breakdown_s.exposed_offload   exposed offload          {breakdown_s.exposed_offload~iteration_time_s}\n]",
+    "  bubble                   {breakdown_s.bubble~iteration_time_s}\n",
+    "[?imbalance_s     of which imbalance     {imbalance_s~iteration_time_s}\n]",
+    "[?reading_s     of which reading samples {reading_s~iteration_time_s}\n]",
+    "[?replica_wait_s     of which slow replicas {replica_wait_s~iteration_time_s}\n]",
+    "[?jitter_s   of all, jitter adds      {jitter_s~iteration_time_s}\n]",
+    NULL,
+};
 
 /* "attention 12 % (measured 9 %, at other sizes 3 %)": shares of the compute time. Returns their seconds. */
 static double print_bases(int kind, const double *seconds, double compute, FILE *out)
@@ -152,216 +252,15 @@ static void print_costs(const struct run *run, FILE *out)
         fprintf(out, "  %-24s %.0f %%\n", "waits for launches", 100 * launches / compute);
 }
 
-static void print_model(const struct model *model, FILE *out)
-{
-    double parameters = model_parameters(model);
-    struct arena arena = {0};
-    char text[48];
-
-    fprintf(out, "  %-24s ", "model");
-    text_write(TEXT_LINE, model->title ? model->title : model->transformer ? transformer_kind(&arena, model->transformer) :
-               model->stages.count ? "stages with given times" : "given layers", out);
-    arena_release(&arena);
-    if (parameters > 0)
-        fprintf(out, ", %s parameters", unit_format_short(UNIT_COUNT, parameters, text, sizeof text));
-    if (model->transformer)
-        fprintf(out, ", %d tokens a sample", model->sequence);
-    fputc('\n', out);
-}
-
-/* Where ranks need not wait for each other at the end of an iteration, only the bubble between a rank's first and last
- * work counts. */
-static void print_span_bubble(const struct scenario *scenario, const struct metrics *m, FILE *out)
-{
-    if (scenario_schedule(scenario)->own_spans && !isnan(m->span_utilization))
-        fprintf(out, "    %-22s %.2f %% (from a rank's first work to its last, as the schedule's paper counts it)\n",
-                "in ranks' own spans", 100 * (1 - m->span_utilization) + 0.0);
-}
-
-/* How far off the peak may be, as PyTorch or the driver measures it, and so whether it fits. */
-static void print_peak(const struct scenario *scenario, const struct metrics *m, FILE *out)
-{
-    int rank = m->peak_rank % scenario->plan.stages;
-    struct arena arena = {0};
-    const char *names = scenario_gpu_names(&arena, scenario, rank), *before = "";
-    char room[48];
-
-    line(out, "peak memory of a GPU", UNIT_BYTES, m->peak_memory);
-    if (scenario->layout.mixed && names)
-        fprintf(out, "  %-24s of the fullest GPU, on pipeline rank %d (%s)\n", "", rank, names);
-    arena_release(&arena);
-    if (isnan(m->peaks[0].within))
-        return;
-    fprintf(out, "  %-24s ", "error of the peak");
-    for (enum peak_kind kind = 0; kind < PEAK_KIND_COUNT; kind++) {
-        if (!isnan(m->peaks[kind].within))
-            fprintf(out, "%s%s 60 %%: within %.0f %%, 90 %%: within %.0f %%", before, peak_kind_names[kind],
-                    100 * m->peaks[kind].within, 100 * m->peaks[kind].most);
-        before = "; ";
-    }
-    fputs(m->peaks[0].alike ? "\n" : "; no published peak is alike\n", out);
-    if (!isnan(m->fits))
-        fprintf(out, "  %-24s with a probability of %s%.0f %%, in %s\n", "fits", m->fits > 0.995 ? "more than " : "",
-                m->fits > 0.995 ? 99 : 100 * m->fits,
-                unit_format_short(UNIT_BYTES, m->peak_room, room, sizeof room));
-}
-
-/* What was simulated for all that is like it. */
-static void print_alike(const struct run *run, FILE *out)
-{
-    const struct alike *alike = &run->lowered.alike;
-    bool folded = alike->folded, shorter = alike->micro_batches < run->workload->scenario->plan.micro_batches;
-
-    if (folded || shorter)
-        fprintf(out, ", %s%s", folded ? "one replica" : "", folded && shorter ? " and " : "");
-    if (shorter)
-        fprintf(out, "%d micro-batches", alike->micro_batches);
-    fputs(folded || shorter ? " simulated for all\n" : "\n", out);
-}
-
-/* "3 alike: all times x 1.124 (10.9 s before); compute x 1.1, ...", and the error that is left. */
-static void print_anchored(const struct metrics *m, FILE *out)
-{
-    static const char *const classes[] = {
-        [ANCHOR_COMPUTE] = "compute", [ANCHOR_COMMUNICATION] = "exposed communication", [ANCHOR_HOST] = "host",
-    };
-    char text[48];
-
-    fprintf(out, "  %-24s %.0f like this: all times x %.3f (simulated: %s)", "anchors", m->anchored.used, m->anchored.factor,
-            unit_format_short(UNIT_TIME, m->anchored.time, text, sizeof text));
-    for (int class = 0; class < ANCHOR_CLASSES && !isnan(m->anchored.classes[class]); class++)
-        fprintf(out, "%s%s alone x %.3f", class ? ", " : "; ", classes[class], m->anchored.classes[class]);
-    if (isnan(m->expected_error))
-        fprintf(out, "\n  %-24s of the corrected time none is known: there are fewer than three anchors\n", "expected error");
-    else
-        fprintf(out, "\n  %-24s 60 %%: within %.0f %%, 90 %%: within %.0f %% (%s)\n", "expected error",
-                100 * m->expected_error, 200 * m->expected_error,
-                m->anchored.used < 2 ? "published times, corrected by another of their table" :
-                "anchors corrected by the others, and published times");
-}
-
-/* Or why none is known. */
-static void print_expected_error(const struct run *run, FILE *out)
-{
-    const struct metrics *m = &run->metrics;
-    struct arena arena = {0};
-    const struct scenario *scenario = run->workload->scenario;
-    const char *unlike = certainty_unlike(&arena, scenario, m);
-    const char *sheets = certainty_sheets(&arena, scenario, m), *links = certainty_links(&arena, scenario);
-    const char *model = certainty_model(&arena, scenario, m);
-    char within[32], most[32];
-
-    if (unlike) {
-        fprintf(out, "  %-24s ", "expected error");
-        text_write(TEXT_LINE, unlike, out);
-        fputc('\n', out);
-    } else if (!isnan(m->expected_error))
-        fprintf(out, "  %-24s 60 %%: within %.0f %%, 90 %%: within %.0f %% (published times of %s); %.0f of 10 are longer\n",
-                "expected error", 100 * m->expected_error, 200 * m->expected_error,
-                m->expected_alike > 0 ? "similar work" : "other work, when first predicted", 10 * m->expected_longer);
-    if (!unlike && sheets) {
-        fprintf(out, "  %-24s ", "");
-        text_write(TEXT_LINE, sheets, out);
-        fputs("; the error is the one that times from data sheets had\n", out);
-    }
-    if (!unlike && links) {
-        fprintf(out, "  %-24s ", "");
-        text_write(TEXT_LINE, links, out);
-        fputs("; exposed communication makes the error larger\n", out);
-    }
-    if (!unlike && model)
-        fprintf(out, "  %-24s %s; it makes the error larger\n", "", model);
-    if (!unlike && m->expected_alike == 0) {
-        fprintf(out, "  %-24s no published run is alike; ", "");
-        text_write(TEXT_LINE, certainty_nearest(&arena, scenario, m), out);
-        fputc('\n', out);
-    }
-    if (!isnan(m->expected_ratio))
-        fprintf(out, "  %-24s 60 %%: within %s, 90 %%: within %s, of another run of this software, model and GPU "
-                "over this one\n", "error of a ratio", percent_text(m->expected_ratio, within, sizeof within),
-                percent_text(m->expected_ratio_most, most, sizeof most));
-    arena_release(&arena);
-}
-
-static void print_setup(const struct scenario *scenario, FILE *out)
-{
-    struct arena arena = {0};
-    const char *setup = setup_text(&arena, scenario);
-
-    if (*setup)
-        fprintf(out, "  %-24s %s\n", "setup", setup);
-    arena_release(&arena);
-}
-
-/* MFU and HFU, and the peak that they are shares of. */
-static void print_shares_of_peak(const struct scenario *scenario, const struct metrics *m, FILE *out)
-{
-    enum dtype dtype = precision_products(&scenario->memory.precision);
-    char text[48];
-
-    if (isnan(m->mfu))
-        return;
-    fprintf(out, "  %-24s %.2f %% of the %sGPU's %s in %s\n", "MFU", 100 * m->mfu,
-            scenario->layout.mixed ? "mean " : "",
-            unit_format_short(UNIT_FLOP_RATE, scenario_mean_peak(scenario, dtype), text, sizeof text), dtype_names[dtype]);
-    percent(out, "HFU", m->hfu);
-}
-
 void run_print(const struct run *run, FILE *out)
 {
-    const struct metrics *m = &run->metrics;
-    const struct scenario *scenario = run->workload->scenario;
-    char text[2][48], degrees[128];
-    int micro_batches = scenario->plan.micro_batches;
+    struct arena arena = {0};
+    const char *unlike = certainty_unlike(&arena, run->workload->scenario, &run->metrics);
+    const struct told told = {run, &arena, unlike};
+    const struct view_of views[] = {{&metrics_view, &run->metrics, 0}, {&run_view, run, 0}, {&facts_view, &told, 0}};
 
-    text_write(TEXT_LINE, scenario->name, out);
-    fprintf(out, ": %s, %s = %d GPU%s, %d micro-batch%s a replica, engine %s",
-            scenario_schedule(scenario)->name, scenario_degrees(scenario, degrees, sizeof degrees),
-            scenario_gpus(scenario), scenario_gpus(scenario) == 1 ? "" : "s", micro_batches,
-            micro_batches == 1 ? "" : "es", engine_names[scenario->simulation.engine]);
-    print_alike(run, out);
-    print_setup(scenario, out);
-    print_model(&scenario->model, out);
-    cluster_line_print(scenario, out);
-    if (scenario->software.names.title) {
-        fprintf(out, "  %-24s ", "software");
-        text_write(TEXT_LINE, scenario->software.names.title, out);
-        fprintf(out, "%s\n", scenario->software.assumed ? " (assumed)" : "");
-    }
-    if (scenario->simulation.jitter > 0)
-        fprintf(out, "  %-24s %.4g %% of the time of each work, seed %lld\n", "jitter",
-                100 * scenario->simulation.jitter, run->seed);
-    line(out, "iteration time", UNIT_TIME, m->iteration_time);
-    if (!isnan(m->anchored.factor))
-        print_anchored(m, out);
-    else
-        print_expected_error(run, out);
-    if (scenario->simulation.repeat > 1 && scenario->simulation.jitter > 0)
-        fprintf(out, "  %-24s %s to %s from 10 to 90 %% of %d runs; this is the median one\n", "distribution",
-                unit_format_short(UNIT_TIME, m->iteration_time_p10, text[0], sizeof text[0]),
-                unit_format_short(UNIT_TIME, m->iteration_time_p90, text[1], sizeof text[1]),
-                scenario->simulation.repeat);
-    if (m->window.steady)
-        fprintf(out, "  %-24s %d optimizer steps from %s on, of %s in all\n", "steady state over", m->window.updates,
-                unit_format_short(UNIT_TIME, m->window.from, text[0], sizeof text[0]),
-                unit_format_short(UNIT_TIME, m->makespan, text[1], sizeof text[1]));
-    else if (scenario->parallelism.local_steps > 1)
-        fprintf(out, "  mean of %d local steps and one average of the weights\n",
-                scenario->parallelism.local_steps);
-    else if (scenario_schedule(scenario)->asynchronous)
-        fputs("  no steady state in so few micro-batches: means over all, fill and drain included\n", out);
-    rate(out, "samples/s", m->samples_per_s);
-    rate(out, "tokens/s", m->tokens_per_s);
-    rate(out, "tokens/s per GPU", m->tokens_per_s_per_gpu);
-    line(out, "model FLOP/s per GPU", UNIT_FLOP_RATE, m->model_flops_per_gpu);
-    line(out, "hardware FLOP/s per GPU", UNIT_FLOP_RATE, m->hardware_flops_per_gpu);
-    print_shares_of_peak(scenario, m, out);
-    percent(out, "bubble", m->bubble_fraction);
-    print_span_bubble(scenario, m, out);
-    percent(out, "utilization", m->utilization);
-    line(out, "sent by a GPU", UNIT_BYTES, m->communication_bytes_per_gpu);
-    print_peak(scenario, m, out);
-    print_breakdown(m, out);
+    view_say_all(views, COUNT(views), lines, out);
     print_costs(run, out);
-    caveats_print(scenario, m, out);
+    caveats_print(run->workload->scenario, &run->metrics, out);
+    arena_release(&arena);
 }

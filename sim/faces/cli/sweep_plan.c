@@ -4,10 +4,12 @@
 #include <time.h>
 
 #include "base/text.h"
+#include "cli/said.h"
 #include "files/json.h"
 #include "process/pool.h"
 #include "report/result.h"
 #include "sweep/row.h"
+#include "view/view.h"
 
 enum { FIRST = 5,                /* points that are shown */
        TRIED = 3 };              /* points that are simulated */
@@ -69,28 +71,39 @@ void sweep_plan_print(const struct points *points, const struct selection *selec
         puts("  ...");
 }
 
+struct dry { const struct points *points; const struct selection *selection; };
+
+static json_t *paths_json(const struct points *points, const struct zip *zip)
+{
+    json_t *paths = json_array();
+
+    for (size_t a = zip->first; a < zip->first + zip->count; a++)
+        json_append(paths, json_words(points->axes.items[a].name));
+    return paths;
+}
+
+#define ZIP(ROW) \
+    ROW(paths, paths_json(it, &it->zips.items[i]), "a list: keys that change together") \
+    ROW(values, json_count(it->zips.items[i].length), "how many they have")
+VIEW(zip_view, struct points, it, ZIP)
+
+#define DROPPED(ROW) \
+    ROW(where, json_words(it->points->constraints.items[i].text), "what must hold") \
+    ROW(points, json_count(it->selection->dropped[i]), "combinations that it drops")
+VIEW(dropped_view, struct dry, it, DROPPED)
+
+#define DRY(ROW) \
+    ROW(axes, view_each(&zip_view, it->points, it->points->zips.count), "of the sweep", .form = VIEW_LIST, .of = &zip_view) \
+    ROW(combinations, json_count(it->selection->looked), "of their values") \
+    ROW(dropped, view_each(&dropped_view, it, it->points->constraints.count), "by 'where'", .form = VIEW_LIST, \
+        .of = &dropped_view) \
+    ROW(included, json_count(it->points->nincluded), "points that 'include' adds") \
+    ROW(points, json_count(it->selection->count), "that are left")
+VIEW_SHARED(sweep_plan_view, struct dry, it, DRY)
+
 void sweep_plan_print_json(const struct points *points, const struct selection *selection)
 {
-    json_t *json = json_object(), *axes = json_array(), *dropped = json_array();
-
-    for (size_t z = 0; z < points->zips.count; z++) {
-        const struct zip *zip = &points->zips.items[z];
-        json_t *paths = json_array();
-
-        for (size_t a = zip->first; a < zip->first + zip->count; a++)
-            json_append(paths, json_words(points->axes.items[a].name));
-        json_append(axes, json_pack("{s:o, s:I}", "paths", paths, "values", (json_int_t)zip->length));
-    }
-    for (size_t i = 0; i < points->constraints.count; i++)
-        json_append(dropped, json_pack("{s:o, s:I}", "where", json_words(points->constraints.items[i].text), "points",
-                                       (json_int_t)selection->dropped[i]));
-    json_put(json, "axes", axes);
-    json_put(json, "combinations", json_integer((json_int_t)selection->looked));
-    json_put(json, "dropped", dropped);
-    json_put(json, "included", json_integer((json_int_t)points->nincluded));
-    json_put(json, "points", json_integer((json_int_t)selection->count));
-    json_print(json, stdout);
-    json_decref(json);
+    view_print(&sweep_plan_view, &(struct dry){points, selection}, stdout);
 }
 
 /* A dry run simulates a few points to tell how long all will take. */

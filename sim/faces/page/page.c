@@ -11,20 +11,32 @@
 #include "files/look.h"
 #include "files/packed.h"
 #include "tables/recorded.h"
+#include "view/view.h"
 
 enum { TEMPLATE_MOST = 64 << 20 };   /* B */
 enum { SPANS_MOST = 10000000 };      /* of a page: about 100 MB of it, and 0.5 GB in the browser */
 enum { SAMPLE = 1 << 18 };           /* B by which the rows of a table are counted */
 enum { LEVEL = 5 };                  /* of deflate: a level more costs a third more time for 1 % of the bytes */
 
+struct opened { const char *kind; const struct page_request *request; };
+
+/* The name of the input: not where it lay. */
+static const char *input_of(const struct page_request *request)
+{
+    const char *last = strrchr(request->input, '/');
+
+    return last && last[1] ? last + 1 : request->input;
+}
+
+#define PAGE(ROW) \
+    ROW(page, json_words(it->kind), "of what it is") \
+    ROW(input, json_words(input_of(it->request)), "the name of the folder or file") \
+    ROW(theme, json_words_or_null(it->request->theme), "light or dark; null: the reader's")
+VIEW(page_view, struct opened, it, PAGE)
+
 void page_init(struct page *page, const char *kind)
 {
-    const char *input = page->request->input, *last = strrchr(input, '/');
-
-    page->head = json_object();
-    json_put(page->head, "page", json_words(kind));
-    json_put(page->head, "input", json_words(last && last[1] ? last + 1 : input));   /* not where it lay */
-    json_put(page->head, "theme", page->request->theme ? json_words(page->request->theme) : json_null());
+    page->head = view_json(&page_view, &(struct opened){kind, page->request});
 }
 
 void page_release(struct page *page)

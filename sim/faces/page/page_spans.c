@@ -8,6 +8,7 @@
 #include "base/base.h"
 #include "files/json.h"
 #include "tables/recorded.h"
+#include "view/view.h"
 
 /* Texts or numbers by the order in which they first came. */
 struct known {
@@ -93,11 +94,11 @@ static uint32_t known_number(struct known *known, double number)
     return place;
 }
 
-static void known_put(struct known *known, json_t *head, const char *name)
+static json_t *known_end(const struct known *known)
 {
-    json_put(head, name, known->list);
     free(known->keys);
     free(known->places);
+    return known->list;
 }
 
 enum column { GAP, DURATION, KIND, NAME, COMMUNICATION, OP, SIZE, PEER, GROUP, STAGE, AFTER, LEVELS, COLUMN_COUNT };
@@ -214,26 +215,27 @@ static void put_row(struct writer *writer, struct recorded_rows spans, int rank,
     json_append(writer->rows, row);
 }
 
-/* What the rows of spans refer to. */
-static void put_head(struct page *page, struct writer *writer)
+static json_t *lanes_json(const struct recorded *run)
 {
-    const struct recorded *run = writer->run;
-    json_t *lanes = json_array(), *ops = json_array();
+    json_t *lanes = json_array();
 
     for (size_t i = 0; i < run->lanes.count; i++)
         json_append(lanes, json_words(run->lanes.items[i].name));
-    for (size_t i = 0; i < RECORDED_OP_COUNT; i++)
-        json_append(ops, json_words(recorded_op_names[i]));
-    json_put(page->head, "rows", writer->rows);
-    json_put(page->head, "lanes", lanes);
-    json_put(page->head, "ops", ops);
-    json_put(page->head, "ranks", json_integer(run->ranks));
-    json_put(page->head, "pipeline", json_integer(run->pipeline));
-    json_put(page->head, "replicas", json_integer(run->replicas));
-    known_put(&writer->names, page->head, "names");
-    known_put(&writer->kinds, page->head, "kinds");
-    known_put(&writer->sizes, page->head, "sizes");
+    return lanes;
 }
+
+/* What the rows of spans refer to. */
+#define SPANS(ROW) \
+    ROW(rows, it->rows, "lanes of ranks: where their spans begin") \
+    ROW(lanes, lanes_json(it->run), "names, by number") \
+    ROW(ops, json_texts(recorded_op_names), "the same of operations") \
+    ROW(ranks, json_integer(it->run->ranks), "of the run") \
+    ROW(pipeline, json_integer(it->run->pipeline), "its degree") \
+    ROW(replicas, json_integer(it->run->replicas), "for which a rank stands") \
+    ROW(names, known_end(&it->names), "of spans, by number") \
+    ROW(kinds, known_end(&it->kinds), "the same of what they do") \
+    ROW(sizes, known_end(&it->sizes), "the same of bytes")
+VIEW(spans_view, struct writer, it, SPANS)
 
 void page_spans(struct page *page, const struct recorded *run)
 {
@@ -261,7 +263,7 @@ void page_spans(struct page *page, const struct recorded *run)
                 put_row(&writer, spans, rank, (int)lane);
         free(used);
     }
-    put_head(page, &writer);
+    view_put(&spans_view, &writer, page->head);
     free(writer.places);
     free(writer.row);
     free(writer.row_kinds);

@@ -9,6 +9,7 @@
 #include "files/json.h"
 #include "files/tsv.h"
 #include "tables/recorded.h"
+#include "view/view.h"
 
 static int put_table(struct page *page, const char *dir, const char *name, const char *const *columns, unsigned texts, bool all,
                      struct error *err)
@@ -64,6 +65,14 @@ static void note_change(void *context, const struct recorded_change *change)
     holder->most = change->held > holder->most ? change->held : holder->most;
 }
 
+struct held { json_t *peaks, *ranks, *kinds; };
+
+#define HELD(ROW) \
+    ROW(peaks, it->peaks, "of each rank, B") \
+    ROW(memory_ranks, it->ranks, "whose memory is drawn: the first, the fullest, the last") \
+    ROW(memory_kinds, json_incref(it->kinds), "names of what is held, by number")
+VIEW(memory_view, struct held, it, HELD)
+
 /* The ranks that are shown, and a line for each of their changes. */
 static void put_memory(struct page *page, const struct memory *memory)
 {
@@ -93,9 +102,7 @@ static void put_memory(struct page *page, const struct memory *memory)
         fprintf(out, "%d\t%lld\t%d\t%s\n", change->rank, (long long)change->at, change->kind,
                 decimal_text(change->bytes, number));
     }
-    json_put(page->head, "peaks", peaks);
-    json_put(page->head, "memory_ranks", shown);
-    json_put(page->head, "memory_kinds", json_incref(memory->kinds));
+    view_put(&memory_view, &(struct held){peaks, shown, memory->kinds}, page->head);
 }
 
 int page_tables(struct page *page, const char *dir, struct error *err)

@@ -92,7 +92,7 @@ void alike_make(const struct scenario *scenario, const struct stage *stages, str
     uint32_t flows = flows_differ(scenario, uneven);
 
     *alike = (struct alike){
-        .flows = flows ? scenario->parallelism.tensor : 1, .replicas = scenario_replicas(scenario),
+        .flows = flows ? scenario_most_tensor(scenario) : 1, .replicas = scenario_replicas(scenario),
         .micro_batches = scenario->plan.micro_batches, .private_links = !links_shared(&scenario->cluster),
         .uneven = uneven,
         .reasons = {[ALIKE_FLOWS] = flows, [ALIKE_MICRO_BATCHES] = periods_differ(scenario)},
@@ -142,7 +142,7 @@ struct stood alike_stood(const struct alike *alike, const struct scenario *scena
     uint32_t reasons = alike->reasons[way];
 
     if (way == ALIKE_FLOWS)
-        return (struct stood){alike->flows, scenario->parallelism.tensor, reasons};
+        return (struct stood){alike->flows, scenario_most_tensor(scenario), reasons};
     if (way == ALIKE_REPLICAS)
         return (struct stood){alike->replicas, scenario_replicas(scenario), reasons};
     BUG_IF(way != ALIKE_MICRO_BATCHES);

@@ -70,7 +70,7 @@ static uint32_t flows_unlike(const struct scenario *scenario, int d, int p, int 
 {
     uint32_t reasons = 0;
 
-    for (int t = 0; p != q && t < scenario->parallelism.tensor && !reasons; t++)
+    for (int t = 0; p != q && t < scenario_most_tensor(scenario) && !reasons; t++)
         reasons = ways_differ(&scenario->cluster, scenario_gpu(scenario, 0, like, p), scenario_gpu(scenario, 0, like, q),
                               scenario_gpu(scenario, t, d, p), scenario_gpu(scenario, t, d, q));
     return reasons;
@@ -128,8 +128,8 @@ uint32_t flows_differ(const struct scenario *scenario, unsigned uneven)
     uint32_t reasons = links_shared(&scenario->cluster) | members_uneven(uneven & UNEVEN_LINKS);
 
     if (scenario->views)
-        return scenario->parallelism.tensor == 1 ? 0 : reasons | WHY_DEGREES;
-    if (scenario->parallelism.tensor == 1)
+        return scenario_most_tensor(scenario) == 1 ? 0 : reasons | WHY_DEGREES;
+    if (scenario_most_tensor(scenario) == 1)
         return 0;
     if (uneven & UNEVEN_KINDS && tensor_groups_mixed(scenario))
         reasons |= WHY_KINDS;

@@ -53,42 +53,36 @@ static struct lowered_end lowered_end(const struct scenario *scenario, double mo
     return end;
 }
 
-/* Begins the workload, and finds all but the plans of its layers. `layers`: of each virtual stage, or NULL. */
-static int find_places(struct workload *workload, const struct scenario *scenario, const int **layers,
-                         struct error *err)
+/* Begins the workload, and finds all but the plans of its layers. */
+static int find_places(struct workload *workload, const struct scenario *scenario, struct error *err)
 {
-    *layers = NULL;
     workload_begin(workload, scenario);
     if (scenario->parallelism.stages_on == STAGES_ON_AUTO && !scenario->layout.gpus &&
         !(workload->scenario = auto_parts(&workload->arena, scenario, lowered_end, err)))
         return -1;
-    if (list_is_auto(&scenario->batch.shares) &&
+    if (list_is_auto(&scenario->batch.shares) && !scenario->batch.samples &&
         !(workload->scenario = auto_shares(&workload->arena, workload->scenario, lowered_end, err)))
         return -1;
-    if (list_is_auto(&scenario->parallelism.split) &&
-        !(*layers = auto_split(&workload->arena, workload->scenario, lowered_end, err)))
+    if (list_is_auto(&scenario->parallelism.split) && !scenario->parallelism.layers &&
+        !(workload->scenario = auto_split(&workload->arena, workload->scenario, lowered_end, err)))
         return -1;
     return 0;
 }
 
 int auto_time(struct workload *workload, const struct scenario *scenario, struct error *err)
 {
-    const int *layers;
-
-    return find_places(workload, scenario, &layers, err) || workload_time(workload, layers, err) ? -1 : 0;
+    return find_places(workload, scenario, err) || workload_time(workload, err) ? -1 : 0;
 }
 
 int workload_init(struct workload *workload, const struct scenario *scenario, struct error *err)
 {
-    const int *layers;
-
-    if (find_places(workload, scenario, &layers, err))
+    if (find_places(workload, scenario, err))
         return -1;
     if (scenario_plans_memory(workload->scenario)) {
-        workload->scenario = auto_memory(&workload->arena, workload->scenario, layers);
+        workload->scenario = auto_memory(&workload->arena, workload->scenario);
         workload->plan = workload->scenario->plan;
     }
-    if (workload_time(workload, layers, err) || workload_order(workload, err))
+    if (workload_time(workload, err) || workload_order(workload, err))
         return -1;
     alike_make(workload->scenario, workload->stages, &workload->alike);
     return 0;

@@ -10,9 +10,7 @@
 #include "engine/replay.h"
 #include "lower/lower.h"
 #include "lower/window.h"
-#include "recompute/stage_plan.h"
 #include "scenario/scenario.h"
-#include "schedule/schedule.h"
 #include "stage/memory.h"
 #include "workload/workload.h"
 
@@ -82,62 +80,4 @@ struct lowered_end workload_end(const struct workload *workload, double *works)
     measure_release(&measure);
     error_release(&found);
     return end;
-}
-
-/* The least s of a stage's work on any class of GPUs. */
-static double least_work(const struct workload *workload, int stage, enum work_kind kind)
-{
-    double least = INFINITY;
-
-    for (size_t i = 0; i < workload->nclasses; i++) {
-        const struct stage_times *times = &workload->classes[i].times[stage];
-
-        least = fmin(least, times->work[kind].seconds + (kind == BACKWARD ? times->recomputed.seconds : 0));
-    }
-    return least;
-}
-
-/* s of a rank's works, and of the copies to its host. */
-struct busy { double works, copies; };
-
-static struct busy busy_of(const struct workload *workload, int rank)
-{
-    const struct row *row = &workload->rows[rank];
-    struct busy busy = {0};
-    double moved = 0;
-
-    for (size_t i = 0; i < row->count; i++) {
-        int stage = plan_virtual_stage(&workload->plan, rank, row->items[i].chunk);
-        const struct stage_plan *plan = workload->stages[stage].plan;
-
-        if (row->items[i].kind != FORWARD && row->items[i].kind != BACKWARD)
-            continue;
-        busy.works += least_work(workload, stage, row->items[i].kind) / plan_slices(&workload->plan);
-        moved += row->items[i].kind == FORWARD && plan ? plan->offloaded : 0;
-    }
-    busy.copies = moved > 0 ? moved / scenario_host_bandwidth(workload->scenario, rank) : 0;
-    return busy;
-}
-
-double workload_least(const struct workload *workload)
-{
-    const struct plan *plan = &workload->plan;
-    bool filled = !scenario_schedule(workload->scenario)->asynchronous && plan_directions(plan) == 1 &&
-                  !plan_shares(plan) && plan_slices(plan) == 1;
-    double most = 0;
-
-    for (int rank = 0; rank < plan->stages; rank++) {
-        struct busy busy = busy_of(workload, rank);
-        int first = plan_virtual_stage(plan, rank, 0);
-
-        for (int c = 1; c < plan_chunks(plan, rank); c++) {
-            int stage = plan_virtual_stage(plan, rank, c);
-
-            first = stage < first ? stage : first;
-        }
-        for (int s = 0; filled && s < first; s++)
-            busy.works += least_work(workload, s, FORWARD) + least_work(workload, s, BACKWARD);
-        most = fmax(most, fmax(busy.works, busy.copies));
-    }
-    return most;
 }

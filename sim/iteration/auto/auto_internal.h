@@ -3,6 +3,7 @@
 #define DTSIM_AUTO_INTERNAL_H
 
 #include "base/cache.h"
+#include "scenario/settled.h"
 #include "workload/workload.h"
 
 /* How an iteration ends: s until all is done, and B that a GPU lacks at its peak, 0: all fit; INFINITY both: it cannot
@@ -14,9 +15,6 @@ struct lowered_end { double seconds, lacks; };
 typedef struct lowered_end lowered_end_function(const struct scenario *scenario, double most, double *works);
 /* On engine fast, of a workload with its rows and plans. */
 struct lowered_end workload_end(const struct workload *workload, double *works);
-/* s that this takes at least, without a replay: all works of a rank between the forwards before its first stage and the
- * backwards behind them, or its copies to the host. */
-double workload_least(const struct workload *workload);
 /* Whether the first is the better: it lacks less memory or, where both fit, ends sooner. */
 static inline bool lowered_better(struct lowered_end one, struct lowered_end other)
 {
@@ -33,16 +31,25 @@ const struct scenario *auto_parts(struct arena *arena, const struct scenario *sc
  * errors, which are the errors of auto_split. */
 const struct scenario *auto_shares(struct arena *arena, const struct scenario *scenario, lowered_end_function *ends,
                                    struct error *err);
-/* The layers of each virtual stage with which the iteration ends first, of the splits that fit into the GPUs' memory; where
- * none does, of the splits that lack least. In the arena. NULL: errors, the same as workload_build's. */
-int *auto_split(struct arena *arena, const struct scenario *scenario, lowered_end_function *ends, struct error *err);
+/* The scenario with the layers of each virtual stage with which the iteration ends first, of the splits that fit into the GPUs'
+ * memory; where none does, of the splits that lack least. In the arena. NULL: errors, the same as workload_build's. */
+const struct scenario *auto_split(struct arena *arena, const struct scenario *scenario, lowered_end_function *ends,
+                                  struct error *err);
 /* The scenario with the plans of layers with which the iteration ends first, of those that best_memory.c tries: with its
  * memory.planned and memory.offload, or another memory.recompute. In the arena. Where none fits the scenario itself:
- * workload_order says why. `layers`: as workload_time has them. */
-const struct scenario *auto_memory(struct arena *arena, const struct scenario *scenario, const int *layers);
+ * workload_order says why. */
+const struct scenario *auto_memory(struct arena *arena, const struct scenario *scenario);
+/* A settled scenario in the arena. */
+static inline const struct scenario *keep_settled(struct arena *arena, const struct scenario *scenario, struct settled settled)
+{
+    struct scenario *kept = ARENA_ARRAY(arena, struct scenario, 1);
 
-/* Under which the cache has what was found for the scenario: also by the GPUs of all seats and the samples of replicas,
- * which may have been found before. free(items). */
+    *kept = scenario_settled(scenario, settled);
+    return kept;
+}
+
+/* Under which the cache has what was found for the scenario: also by the GPUs of all seats, the samples of replicas and
+ * the layers of stages, which may have been found before. free(items). */
 struct cache_key auto_key(const struct scenario *scenario);
 
 #endif

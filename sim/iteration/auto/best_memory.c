@@ -23,6 +23,7 @@
 #define XXH_INLINE_ALL           /* short pieces: the call would cost as much as the hash */
 #include <xxhash.h>
 
+#include "auto/bound.h"
 #include "base/base.h"
 #include "base/cache.h"
 #include "base/progress.h"
@@ -55,7 +56,6 @@ struct candidate {
 struct planning_memory {
     struct arena *arena;
     const struct scenario *scenario;
-    const int *layers;               /* of each virtual stage, or NULL */
     const char *staying;             /* memory.offload without activations and tensors */
     double room;                     /* B that the GPUs of the rank with most may hold */
     double least;                    /* s that no plan is faster than */
@@ -93,40 +93,9 @@ static const char *staying_of(struct arena *arena, const struct scenario *scenar
                         states ? "optimizer" : "");
 }
 
-/* The scenario on its way, in the arena: read anew, but for what was found for it, or asked for beside its file. NULL:
- * it cannot be so. */
-static struct scenario *on_way(const struct planning_memory *planning, struct arena *arena, struct way way)
+static const struct scenario *on_way(const struct planning_memory *planning, struct arena *arena, struct way way)
 {
-    const struct scenario *before = planning->scenario;
-    struct scenario *copy = ARENA_ARRAY(arena, struct scenario, 1), varied = {0};
-    const char *sets[2];
-    size_t count = 0;
-    struct error none = {0};
-    int rc;
-
-    *copy = *before;
-    if (way.recompute)
-        sets[count++] = arena_printf(arena, "memory.recompute=%s", way.recompute);
-    if (way.offload)
-        sets[count++] = arena_printf(arena, "memory.offload=%s", way.offload);
-    if (!count)
-        return copy;
-    rc = scenario_vary(before, sets, count, &varied, &none);
-    if (!rc) {
-        copy->memory = varied.memory;
-        copy->parallelism = varied.parallelism;
-        copy->costs = varied.costs;
-        copy->software = varied.software;
-        copy->model = varied.model;
-        copy->recipe = varied.recipe;
-        copy->plan = varied.plan;
-        copy->memory.node = before->memory.node;
-        copy->memory.other_recompute = way.recompute;
-        copy->memory.stays = way.offload;
-    }
-    arena_join(arena, &varied.arena);
-    error_release(&none);
-    return rc ? NULL : copy;
+    return scenario_with_memory(arena, planning->scenario, way.recompute, way.offload);
 }
 
 static bool is_over(const struct scenario *scenario)
@@ -179,7 +148,7 @@ static uint64_t plans_number(const struct workload *workload)
 struct trying {
     struct planning_memory *planning;
     size_t way;
-    struct scenario *scenario;       /* its workload's */
+    struct scenario scenario;        /* its workload's */
     struct workload workload;
     bool worse;                      /* the last plans that were tried are surely no better than the best */
 };
@@ -194,10 +163,10 @@ static bool is_settled(const struct planning_memory *planning)
 static void consider(struct trying *trying, int halvings, double above)
 {
     struct planning_memory *planning = trying->planning;
-    struct candidate candidate = {.chosen = {trying->way, trying->scenario->memory.planned}, .halvings = halvings,
+    struct candidate candidate = {.chosen = {trying->way, trying->scenario.memory.planned}, .halvings = halvings,
                                   .above = above};
 
-    trying->worse = workload_least(&trying->workload) >= planning->best;
+    trying->worse = workload_bound(&trying->workload, NULL, NULL) >= planning->best;
     if (trying->worse)
         return;
     candidate.end = workload_end(&trying->workload, NULL);
@@ -214,7 +183,7 @@ static uint64_t try_limit(struct trying *trying, double exponent, int halvings, 
     uint64_t number = 0;
     struct error none = {0};
 
-    trying->scenario->memory.planned = exp2(exponent);
+    trying->scenario = scenario_settled(&trying->scenario, (struct settled){.planned = exp2(exponent)});
     if (!workload_replan(&trying->workload, &none)) {
         number = plans_number(&trying->workload);
         if (number != one && number != other)
@@ -257,12 +226,13 @@ static void try_limits(struct trying *trying)
 
 /* Tries what the scenario may be on its way. Whether nothing else is to be tried: its plan for all memory keeps everything
  * on the GPU, or it is refused for something else than memory. */
-static bool try_way(struct planning_memory *planning, struct scenario *scenario, size_t way)
+static bool try_way(struct planning_memory *planning, const struct scenario *scenario, size_t way)
 {
-    struct trying trying = {.planning = planning, .way = way, .scenario = scenario};
+    struct trying trying = {.planning = planning, .way = way,
+                            .scenario = scenario_settled(scenario, (struct settled){.enforced = true})};
     struct error none = {0};
     bool plans = scenario_plans_memory(scenario);
-    int rc = workload_build(&trying.workload, scenario, planning->layers, &none);
+    int rc = workload_build(&trying.workload, &trying.scenario, &none);
     bool whole = !rc && plans && keeps_all(&trying.workload), refused = rc && none.messages[0].kind != ERROR_MEMORY;
 
     if (!rc && (!plans || whole))
@@ -313,12 +283,12 @@ static double least_seconds(const struct planning_memory *planning)
 {
     struct arena arena = {.cache = planning->arena->cache};
     bool optimal = planning->scenario->memory.recompute.mode == RECOMPUTE_OPTIMAL;
-    struct scenario *scenario = on_way(planning, &arena, (struct way){optimal ? "none" : NULL, planning->staying});
+    const struct scenario *scenario = on_way(planning, &arena, (struct way){optimal ? "none" : NULL, planning->staying});
     struct workload workload = {0};
     struct error none = {0};
     double seconds = INFINITY;
 
-    if (scenario && !workload_build(&workload, scenario, planning->layers, &none))
+    if (scenario && !workload_build(&workload, scenario, &none))
         seconds = workload_end(&workload, NULL).seconds;
     workload_release(&workload);
     error_release(&none);
@@ -347,12 +317,9 @@ static struct chosen search(struct planning_memory *planning)
     planning->least = least_seconds(planning);
     for (size_t i = 0; i < count && !all && !is_settled(planning); i++) {
         struct arena arena = {.cache = planning->arena->cache};
-        struct scenario *scenario = on_way(planning, &arena, ways[i]);
+        const struct scenario *scenario = on_way(planning, &arena, ways[i]);
 
-        if (scenario) {
-            scenario->memory.enforce = true;
-            all = try_way(planning, scenario, i) && i == 0;
-        }
+        all = scenario && try_way(planning, scenario, i) && i == 0;
         arena_release(&arena);
     }
     take(planning);
@@ -361,19 +328,17 @@ static struct chosen search(struct planning_memory *planning)
     return chosen;
 }
 
-const struct scenario *auto_memory(struct arena *arena, const struct scenario *scenario, const int *layers)
+const struct scenario *auto_memory(struct arena *arena, const struct scenario *scenario)
 {
-    struct planning_memory planning = {.arena = arena, .scenario = scenario, .layers = layers,
+    struct planning_memory planning = {.arena = arena, .scenario = scenario,
                                        .staying = staying_of(arena, scenario), .best = INFINITY};
     struct cache *cache = scenario->arena.cache;
     struct cache_key key = cache ? auto_key(scenario) : (struct cache_key){0};
     const struct chosen *known;
     struct chosen chosen;
     struct way ways[WAYS];
-    struct scenario *settled;
+    const struct scenario *settled;
 
-    if (layers)
-        cache_key_add(&key, layers, (size_t)plan_virtual_stages(&scenario->plan) * sizeof *layers);
     known = cache ? cache_find(cache, CACHE_MEMORY, key.items, key.count) : NULL;
     chosen = known ? *known : search(&planning);
     if (cache && !known && !is_over(scenario))
@@ -383,6 +348,5 @@ const struct scenario *auto_memory(struct arena *arena, const struct scenario *s
     settled = on_way(&planning, arena, ways[chosen.way]);
     if (!settled)
         BUG("a way that was replayed cannot be");
-    settled->memory.planned = chosen.planned;
-    return settled;
+    return keep_settled(arena, settled, (struct settled){.planned = chosen.planned});
 }

@@ -37,22 +37,21 @@ struct ordering {
     lowered_end_function *ends;
 };
 
-/* The scenario with its ranks so; in the arena. NULL where they cannot be. */
-static struct scenario *placed(struct arena *arena, const struct scenario *scenario, const int *order)
+/* The scenario with its ranks so, `even`: with even stages and equal shares, where these are to be found; in the arena. NULL
+ * where they cannot be. */
+static const struct scenario *placed(struct arena *arena, const struct scenario *scenario, const int *order, bool even)
 {
-    struct scenario *copy = ARENA_ARRAY(arena, struct scenario, 1);
+    struct layout layout = scenario->layout;
     int data = scenario->parallelism.data, ranks = scenario->parallelism.pipeline;
     int *parts = arena_alloc(arena, (size_t)ranks * (size_t)data * sizeof *parts);
     struct error none = {0};
     int rc;
 
-    *copy = *scenario;
     for (int i = 0; i < ranks * data; i++)
         parts[i] = order[i / data];
-    rc = stages_place(arena, parts, (struct loc){0}, &copy->cluster, &copy->layout, &none);
+    rc = stages_place(arena, parts, (struct loc){0}, &scenario->cluster, &layout, &none);
     error_release(&none);
-    copy->uneven = scenario_uneven(copy);
-    return rc ? NULL : copy;
+    return rc ? NULL : keep_settled(arena, scenario, (struct settled){.layout = &layout, .closed = even});
 }
 
 /* Whether more is to be found for each order. */
@@ -61,17 +60,13 @@ static bool leaves_more(const struct scenario *scenario)
     return list_is_auto(&scenario->parallelism.split) || list_is_auto(&scenario->batch.shares);
 }
 
-/* How the iteration ends with that order; `even`: with even stages and equal shares, where these are to be found. */
+/* How the iteration ends with that order. */
 static struct lowered_end end_of(const struct ordering *ordering, const int *order, bool even)
 {
     struct arena arena = {0};
-    struct scenario *scenario = placed(&arena, ordering->scenario, order);
+    const struct scenario *scenario = placed(&arena, ordering->scenario, order, even);
     struct lowered_end end = {INFINITY, INFINITY};
 
-    if (scenario && even && list_is_auto(&scenario->parallelism.split))
-        scenario->parallelism.split = (struct list){0};
-    if (scenario && even && list_is_auto(&scenario->batch.shares))
-        scenario->batch.shares = (struct list){0};
     if (scenario)
         end = ordering->ends(scenario, INFINITY, NULL);
     arena_release(&arena);
@@ -197,7 +192,7 @@ const struct scenario *auto_parts(struct arena *arena, const struct scenario *sc
     if (known)
         memcpy(ordering.best, known, (size_t)ranks * sizeof *known);
     if (known || !search(&ordering, err))
-        settled = placed(arena, scenario, ordering.best);
+        settled = placed(arena, scenario, ordering.best, false);
     if (settled && cache && !known)
         cache_copy(cache, CACHE_ORDER, key.items, key.count, ordering.best, (size_t)ranks * sizeof *ordering.best);
     free(key.items);

@@ -1,11 +1,11 @@
 /* batch.shares: auto: the samples of each replica's micro-batches with which the iteration ends first, as engine fast
  * replays it, of those that fit into memory.
  *
- * Replicas on equal GPUs get equal numbers, or such that differ by one. A replay says how long a replica's works take,
- * with all exchanges within them, for its number of samples; between and beyond such points the time is a straight line.
- * By these times each further sample goes to the replica that is done first with it: so the slowest replica ends as soon
- * as it can. That is replayed, which gives further points, until nothing new comes of them. Then samples move from one kind
- * of replica to another as long as that ends sooner. Equal shares are replayed first, so what is found is not behind them. */
+ * Replicas on equal GPUs get equal numbers, or such that differ by one. A replay says how long a replica's works take, with all
+ * exchanges within them, for its number of samples; beyond it the time is a straight line through the last two such points. By
+ * these times each further sample goes to the replica that is done first with it: so the slowest replica ends as soon as it can.
+ * That is replayed, which gives further points, until nothing new comes of them. Then samples move from one kind of replica to
+ * another as long as that ends sooner. Equal shares are replayed first, so what is found is not behind them. */
 #include "auto/auto_internal.h"
 
 #include <math.h>
@@ -22,21 +22,14 @@
 enum { REPLAYS_LEAST = 24, REPLAYS_MOST = 400, ROUNDS = 8 };
 #define OPERATIONS_MOST 2e6 /* that all replays of a search have, about */
 
-/* s of an iteration's works on a replica's slowest rank, by the samples of its micro-batches. */
-struct point { int samples; double seconds; };
-struct points { struct point *items; size_t count, capacity; };
-
-/* Replicas that are alike. */
-struct alike_replicas {
-    int first, count;                /* of the replicas: the first one, and how many */
-    struct points points;            /* by samples, ascending */
-};
+/* Replicas that are alike: the first one, how many, s of their works with some samples, and of each further one. */
+struct alike_replicas { int first, count, samples; double seconds, each; };
 
 /* Samples of each kind of replicas together. */
 struct given { int *totals; struct lowered_end end; };
 
 struct sharing {
-    struct scenario scenario;        /* with nothing else to be found; its samples are `samples` */
+    const struct scenario *scenario; /* with nothing else to be found */
     lowered_end_function *ends;
     int data, *kind_of;              /* replicas, and the kind of each */
     int nkinds, *samples;
@@ -61,37 +54,6 @@ static void spread(const struct sharing *sharing, const int *totals)
     free(so_far);
 }
 
-static void note_point(struct points *points, struct point point)
-{
-    size_t at = points->count;
-
-    for (size_t i = 0; i < points->count; i++)
-        if (points->items[i].samples == point.samples) {
-            points->items[i].seconds = fmax(points->items[i].seconds, point.seconds);
-            return;
-        }
-    GROW(points);
-    for (; at > 0 && points->items[at - 1].samples > point.samples; at--)
-        points->items[at] = points->items[at - 1];
-    points->items[at] = point;
-}
-
-/* s of the works with that many samples: on the line through the points beside it; from one point, in proportion. */
-static double seconds_with(const struct points *points, int samples)
-{
-    size_t at = 0;
-
-    if (!points->count)
-        return samples;
-    if (points->count == 1)
-        return points->items[0].seconds * samples / points->items[0].samples;
-    while (at + 2 < points->count && points->items[at + 1].samples < samples)
-        at++;
-    struct point from = points->items[at], to = points->items[at + 1];
-
-    return from.seconds + (to.seconds - from.seconds) * (samples - from.samples) / (to.samples - from.samples);
-}
-
 static bool was_tried(const struct sharing *sharing, const int *totals)
 {
     for (size_t i = 0; i < sharing->tried.count; i++)
@@ -103,11 +65,18 @@ static bool was_tried(const struct sharing *sharing, const int *totals)
 /* Replays the samples, or equal ones, with which replicas may stand for each other. */
 static struct lowered_end replay_shares(struct sharing *sharing, bool equal)
 {
-    struct scenario scenario = sharing->scenario;
+    struct scenario scenario = scenario_settled(sharing->scenario, (struct settled){.samples = equal ? NULL : sharing->samples});
 
-    scenario.batch.samples = equal ? NULL : sharing->samples;
-    scenario.uneven = scenario_uneven(&scenario);
     return sharing->ends(&scenario, INFINITY, sharing->works);
+}
+
+/* The time is a straight line through the last two points, or in proportion to the samples where there is one. */
+static void note_works(struct alike_replicas *kind, int samples, double seconds)
+{
+    if (samples != kind->samples)
+        kind->each = (seconds - kind->seconds) / (samples - kind->samples);
+    kind->samples = samples;
+    kind->seconds = seconds;
 }
 
 static void note_replay(struct sharing *sharing, const int *totals, struct lowered_end end)
@@ -117,7 +86,7 @@ static void note_replay(struct sharing *sharing, const int *totals, struct lower
     memcpy(given.totals, totals, (size_t)sharing->nkinds * sizeof *totals);
     *GROW(&sharing->tried) = given;
     for (int d = 0; isfinite(end.seconds) && d < sharing->data; d++)
-        note_point(&sharing->kinds[sharing->kind_of[d]].points, (struct point){sharing->samples[d], sharing->works[d]});
+        note_works(&sharing->kinds[sharing->kind_of[d]], sharing->samples[d], sharing->works[d]);
     if (!sharing->best.totals || lowered_better(end, sharing->best.end))
         sharing->best = given;
 }
@@ -137,7 +106,7 @@ static bool try_totals(struct sharing *sharing, const int *totals)
 /* Whether two replicas have equal GPUs and their works took equally long. */
 static bool are_alike(const struct sharing *sharing, int d, int other)
 {
-    const struct scenario *scenario = &sharing->scenario;
+    const struct scenario *scenario = sharing->scenario;
     int context = scenario->parallelism.context;
 
     if (fabs(sharing->works[d] - sharing->works[other]) > ROUNDING * sharing->works[d])
@@ -168,7 +137,7 @@ static void find_kinds(struct sharing *sharing)
 /* The samples with which the slowest replica is done first, by the times that are known. */
 static void share_by_times(const struct sharing *sharing, int *totals)
 {
-    int left = sharing->scenario.batch.micro * sharing->data;
+    int left = sharing->scenario->batch.micro * sharing->data;
 
     for (int k = 0; k < sharing->nkinds; k++)
         left -= totals[k] = sharing->kinds[k].count;
@@ -178,7 +147,7 @@ static void share_by_times(const struct sharing *sharing, int *totals)
 
         for (int k = 0; k < sharing->nkinds; k++) {
             const struct alike_replicas *kind = &sharing->kinds[k];
-            double seconds = seconds_with(&kind->points, totals[k] / kind->count + 1);
+            double seconds = kind->seconds + kind->each * (totals[k] / kind->count + 1 - kind->samples);
 
             if (seconds < soonest) {
                 soonest = seconds;
@@ -220,7 +189,7 @@ static void try_moves(struct sharing *sharing, int *totals)
 /* Leaves the best samples in `samples`. */
 static void search(struct sharing *sharing)
 {
-    int micro = sharing->scenario.batch.micro, *totals = ARENA_ARRAY(sharing->arena, int, sharing->data);
+    int micro = sharing->scenario->batch.micro, *totals = ARENA_ARRAY(sharing->arena, int, sharing->data);
     struct lowered_end equal = replay_shares(sharing, true);
 
     for (int d = 0; d < sharing->data; d++)
@@ -239,8 +208,6 @@ static void search(struct sharing *sharing)
     }
     try_moves(sharing, totals);
     spread(sharing, sharing->best.totals);
-    for (int k = 0; k < sharing->nkinds; k++)
-        free(sharing->kinds[k].points.items);
     free(sharing->tried.items);
 }
 
@@ -249,7 +216,7 @@ static void find_samples(struct arena *arena, const struct scenario *scenario, l
     int data = scenario->parallelism.data;
     double operations = 4.0 * plan_virtual_stages(&scenario->plan) * scenario->plan.micro_batches * scenario_replicas(scenario);
     struct sharing sharing = {
-        .scenario = *scenario, .ends = ends, .data = data, .samples = samples, .arena = arena,
+        .scenario = scenario, .ends = ends, .data = data, .samples = samples, .arena = arena,
         .kind_of = ARENA_ARRAY(arena, int, data), .works = ARENA_ARRAY(arena, double, data),
         .kinds = ARENA_ARRAY(arena, struct alike_replicas, data),
         .most = (size_t)fmin(REPLAYS_MOST, fmax(REPLAYS_LEAST, OPERATIONS_MOST / operations)),
@@ -258,42 +225,24 @@ static void find_samples(struct arena *arena, const struct scenario *scenario, l
     search(&sharing);
 }
 
-/* The scenario with equal shares, and with the split that is best for these where one is to be found. NULL: errors. */
-static struct scenario *with_equal(struct arena *arena, const struct scenario *scenario, lowered_end_function *ends,
-                                   struct error *err)
-{
-    struct scenario *equal = ARENA_ARRAY(arena, struct scenario, 1);
-    struct list *split = &equal->parallelism.split;
-
-    *equal = *scenario;
-    equal->batch.shares = (struct list){0};
-    if (list_is_auto(split)) {
-        if (!(split->items = auto_split(arena, equal, ends, err)))
-            return NULL;
-        split->count = (size_t)plan_virtual_stages(&scenario->plan);
-    }
-    return equal;
-}
-
 const struct scenario *auto_shares(struct arena *arena, const struct scenario *scenario, lowered_end_function *ends,
                                    struct error *err)
 {
     int data = scenario->parallelism.data, *samples = ARENA_ARRAY(arena, int, data);
-    struct scenario *settled = ARENA_ARRAY(arena, struct scenario, 1);
-    const struct scenario *equal;
+    const struct scenario *equal = keep_settled(arena, scenario, (struct settled){.closed = true});
     struct cache *cache = scenario->arena.cache;
     struct cache_key key = {0};
     const int *known = NULL;
     bool same = true;
 
-    *settled = *scenario;
     if (!(scenario->uneven & (UNEVEN_GPUS | UNEVEN_LINKS | UNEVEN_KINDS)))
-        return settled;
+        return scenario;
     if (cache) {
         key = auto_key(scenario);
         known = cache_find(cache, CACHE_SHARES, key.items, key.count);
     }
-    equal = known ? scenario : with_equal(arena, scenario, ends, err);
+    if (!known && list_is_auto(&scenario->parallelism.split))    /* the split that is best for equal shares */
+        equal = auto_split(arena, equal, ends, err);
     if (known)
         memcpy(samples, known, (size_t)data * sizeof *samples);
     else if (equal)
@@ -302,8 +251,6 @@ const struct scenario *auto_shares(struct arena *arena, const struct scenario *s
         cache_copy(cache, CACHE_SHARES, key.items, key.count, samples, (size_t)data * sizeof *samples);
     for (int d = 0; d < data; d++)
         same &= samples[d] == scenario->batch.micro;
-    settled->batch.samples = same ? NULL : samples;
-    settled->uneven = scenario_uneven(settled);
     free(key.items);
-    return equal ? settled : NULL;
+    return !equal || same ? equal ? scenario : NULL : keep_settled(arena, scenario, (struct settled){.samples = samples});
 }

@@ -81,13 +81,10 @@ static double bound_of(const struct splitting *splitting, const int *layers)
 }
 
 /* Replays the split unless it surely takes more than `most` s. */
-static struct lowered_end replay_split(const struct splitting *splitting, int *layers, double most)
+static struct lowered_end replay_split(const struct splitting *splitting, const int *layers, double most)
 {
-    struct scenario scenario = *splitting->scenario;
+    struct scenario scenario = scenario_settled(splitting->scenario, (struct settled){.layers = layers, .closed = true});
 
-    scenario.parallelism.split.items = layers;
-    scenario.parallelism.split.count = (size_t)splitting->nstages;
-    scenario.batch.shares = (struct list){0};        /* were found before */
     return splitting->ends(&scenario, most, NULL);
 }
 
@@ -351,21 +348,21 @@ static void search(struct arena *arena, struct splitting *splitting)
     }
 }
 
-int *auto_split(struct arena *arena, const struct scenario *scenario, lowered_end_function *ends, struct error *err)
+const struct scenario *auto_split(struct arena *arena, const struct scenario *scenario, lowered_end_function *ends,
+                                  struct error *err)
 {
     int nstages = plan_virtual_stages(&scenario->plan), *layers = ARENA_ARRAY(arena, int, nstages);
     struct cache *cache = scenario->arena.cache;
     struct cache_key key = cache ? auto_key(scenario) : (struct cache_key){0};
     const int *known = cache ? cache_find(cache, CACHE_SPLIT, key.items, key.count) : NULL;
-    struct scenario plain = *scenario;
+    const struct scenario *plain = keep_settled(arena, scenario, (struct settled){.closed = true});
     struct workload even = {0};
     struct arena own = {0};
     int rc = 0;
 
-    plain.parallelism.split = (struct list){0};
     if (known) {
         memcpy(layers, known, (size_t)nstages * sizeof *layers);
-    } else if (!(rc = workload_build(&even, &plain, NULL, err))) {
+    } else if (!(rc = workload_build(&even, plain, err))) {
         struct splitting splitting = {
             .scenario = scenario, .even = &even, .ends = ends, .nstages = nstages, .best = layers,
             .end = {INFINITY, INFINITY}};
@@ -380,5 +377,5 @@ int *auto_split(struct arena *arena, const struct scenario *scenario, lowered_en
     workload_release(&even);
     arena_release(&own);
     free(key.items);
-    return rc ? NULL : layers;
+    return rc ? NULL : keep_settled(arena, scenario, (struct settled){.layers = layers});
 }

@@ -9,6 +9,7 @@
 #include "exchange/exchange.h"
 #include "hardware/cluster.h"
 #include "kernels/contention.h"
+#include "recompute/stage_plan.h"
 #include "scenario/process_group.h"
 #include "scenario/scenario.h"
 #include "schedule/schedule.h"
@@ -149,7 +150,7 @@ static void stage_seconds(struct bounding *bounding, int rank, int virtual_stage
         const struct work_counts *counts = &stage->work[kind];
         double hidden = exchange_gathers_exposed(stage, counts, &times->work[kind], costs), dispatches = 0, share = 0;
 
-        seconds[kind] = times->work[kind].seconds;
+        seconds[kind] = times->work[kind].seconds + (kind == BACKWARD ? times->recomputed.seconds : 0);
         for (int i = 0; i < stage->exchanges->count; i++) {
             double own = counts->exchanges[i] * costs[i].seconds;
 
@@ -297,15 +298,18 @@ static double rank_bound(struct bounding *bounding, const struct row_counts *cou
     const struct workload *workload = bounding->workload;
     int first = plan_rank(&workload->plan, 0, 0, 0, NULL);       /* where the drain ends */
     int chunks = plan_chunks(&workload->plan, rank);
-    double before, behind, fill = 0, drain = 0;
+    double before, behind, fill = 0, drain = 0, moved = 0;
 
     if (!counts->count)
         return tail_seconds(bounding, rank);
     for (int chunk = 0; chunk < chunks; chunk++) {
         int stage = bounding->stages[chunk] = plan_virtual_stage(&workload->plan, rank, chunk);
+        const struct stage_plan *plan = workload->stages[stage].plan;
+        const int forward = chunk * WORK_KIND_COUNT + FORWARD;
 
         if (!flushed)                        /* another rank may have it too */
             stage_seconds(bounding, rank, stage, false, bounding->works[stage]);
+        moved += plan ? (counts->before[forward] + counts->behind[forward]) * plan->offloaded : 0;
     }
     before = works_seconds(bounding, counts->before, chunks);
     behind = works_seconds(bounding, counts->behind, chunks);
@@ -313,7 +317,8 @@ static double rank_bound(struct bounding *bounding, const struct row_counts *cou
         fill = bounding->forwards[bounding->stages[counts->first]];
         drain = bounding->backwards[bounding->stages[counts->last]] + tail_seconds(bounding, first);
     }
-    return fill + before + fmax(behind + tail_seconds(bounding, rank), drain);
+    return fmax(fill + before + fmax(behind + tail_seconds(bounding, rank), drain),
+                moved > 0 ? moved / scenario_host_bandwidth(workload->scenario, rank) : 0);
 }
 
 /* Whether works follow each other in rows of their own, and are not shortened. */

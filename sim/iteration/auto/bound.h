@@ -11,7 +11,7 @@
  *     sum of F over the stages before + the rank's works up to its last backward
  *         + the greater of its further works and its tail, and the sum of B over the stages before and the first's tail
  *
- * without the time of transfers between stages and waits for them. Where micro-batches are cut into slices, "works" means
+ * or as long as its copies of activations to the host, where layers are planned, without the time of transfers between stages and waits for them. Where micro-batches are cut into slices, "works" means
  * the works of all slices; F and B are of the first slice, which is in a rank's first forward and its last backward. */
 #ifndef DTSIM_BOUND_H
 #define DTSIM_BOUND_H

@@ -212,7 +212,7 @@ struct members *members_tied(struct exchanges *exchanges, int number)
     }
     return exchanges->tied[number] = members_make(exchanges, (struct members){
         .kind = GROUP_EMBEDDING, .stage = -1, .all = 2, .here = 2, .size = 2, .channels = 1,
-        .tensors = scenario->views ? pieces : scenario->parallelism.tensor, .flows = pieces,
+        .tensors = scenario->views ? pieces : scenario_most_tensor(scenario), .flows = pieces,
     }, positions, positions);
 }
 

@@ -10,6 +10,7 @@
 #include "scenario/process_group.h"
 #include "scenario/recipe.h"
 #include "scenario/scenario.h"
+#include "scenario/settled.h"
 #include "stage/exchange_cost.h"
 
 /* Seconds of a collective in a group. */
@@ -86,7 +87,7 @@ struct chain_layer *stage_chain(struct arena *arena, const struct scenario *scen
     const struct collective *all_reduce = scenario_all_reduce(scenario);
     struct parameter_bytes each = scenario_parameter_bytes(scenario);
     /* Any group is a part of these: groups of experts may go over tensor groups too. */
-    size_t most = (size_t)scenario->parallelism.tensor * (size_t)scenario_replicas(scenario);
+    size_t most = (size_t)scenario_most_tensor(scenario) * (size_t)scenario_replicas(scenario);
     struct estimates estimates = {.pricing = {.scenario = &seen, .rank = rank, .price = price_estimated,
                                               .sheet = scenario->cluster.ideal ? NULL :
                                                        cluster_sheet(&scenario->cluster, scenario_gpu(&seen, 0, 0, rank))},

@@ -22,15 +22,6 @@ static const double LINK_UNSURE = 0.35;
  * attention that is written out (Dao et al. 2022, "FlashAttention", arXiv 2205.14135). */
 static const double ATTENTION_UNSURE = 2;
 
-/* How many times longer kernels of mixers may take, which nobody has measured: one kernel in the place of Mamba-2's five, which
- * latency and bytes bound, is 1.5 to 2.5 times as fast (PyTorch blog of February 2026, "Accelerating Mamba2 with Kernel Fusion",
- * A100 and H100): about twice as long, and nearly all within twice that much. */
-static const double MIXER_UNSURE = 1;
-
-/* How far off models are of which no run is published here: predictions of ViT's times that others published are 8 to 55 % too
- * short. */
-static const double MODEL_UNSURE = 0.3;
-
 /* Share by which NICs may differ and count as the same: the evidence has whole Mb/s. */
 static const double NIC_ROUNDED = 1e-3;
 
@@ -123,8 +114,8 @@ struct likeness likeness_of(const struct scenario *scenario, const struct metric
 
     if (shape) {
         likeness.experts = shape->experts;
-        likeness.sequence = shape->sequence;
-        likeness.tokens = fmax(1, round(1.0 * scenario->batch.micro * shape->sequence / scenario->parallelism.context));
+        likeness.sequence = shape->sequence + (shape->encoder ? shape->encoder->sequence : 0);
+        likeness.tokens = fmax(1, round(scenario->batch.micro * likeness.sequence / scenario->parallelism.context));
     }
     if (likeness.experts > 0)
         snprintf(likeness.dispatch, sizeof likeness.dispatch, "%s", dispatches[scenario->parallelism.dispatcher]);
@@ -297,31 +288,6 @@ static bool attention_unmeasured(const struct scenario *scenario)
     return false;
 }
 
-/* Of the time of all kernels. */
-static double mixers_share(const struct metrics *metrics)
-{
-    return metrics->bases.unmeasured > 0 ? metrics->bases.unmeasured / cost_bases_total(&metrics->bases) : 0;
-}
-
-/* What no published run's model has; NULL: nothing. */
-static const char *unpublished(const struct scenario *scenario)
-{
-    const struct transformer *shape = scenario->model.transformer;
-
-    return shape && shape->vision ? "images" : shape && shape->encoder && shape->encoder->mels ? "sounds" : NULL;
-}
-
-const char *certainty_model(struct arena *arena, const struct scenario *scenario, const struct metrics *metrics)
-{
-    double share = mixers_share(metrics);
-    const char *what = unpublished(scenario);
-
-    return what      ? arena_printf(arena, "no published run here is of a model of %s", what) :
-           share > 0 ? arena_printf(arena, "%.2g %% of its kernels' time is of recurrences and convolutions that nobody "
-                                    "has measured", 100 * share) :
-                       NULL;
-}
-
 double certainty_unsure(const struct scenario *scenario, const struct metrics *metrics)
 {
     bool unmeasured = attention_unmeasured(scenario);
@@ -329,7 +295,7 @@ double certainty_unsure(const struct scenario *scenario, const struct metrics *m
     double attention = cost_bases_of(&metrics->bases, KERNEL_ATTENTION), all = cost_bases_total(&metrics->bases);
     double unsure = certainty_links(&arena, scenario) ? LINK_UNSURE * exposed_share(metrics) : 0;
 
-    unsure += MIXER_UNSURE * mixers_share(metrics) + (unpublished(scenario) ? MODEL_UNSURE : 0);
+    unsure += certainty_model_unsure(scenario, metrics);
     unmeasured |= certainty_attention(&arena, scenario) != NULL;
     unsure += all > 0 && unmeasured ? ATTENTION_UNSURE * attention / all : 0;
     arena_release(&arena);

@@ -24,6 +24,8 @@ const char *certainty_links(struct arena *arena, const struct scenario *scenario
 /* What its model is that no published run's is, or which share of its kernels' time stands on kernels that nobody has measured
  * ("9 % of its kernels' time is of ..."), in the arena; NULL: neither. */
 const char *certainty_model(struct arena *arena, const struct scenario *scenario, const struct metrics *metrics);
+/* What that adds to the error: a share of the time. */
+double certainty_model_unsure(const struct scenario *scenario, const struct metrics *metrics);
 /* Why its times are held against what data sheets predict of published runs ("its kernel times come from the data sheet of
  * ..."), in the arena; NULL: they stand on measured kernels. */
 const char *certainty_sheets(struct arena *arena, const struct scenario *scenario, const struct metrics *metrics);

@@ -1,5 +1,5 @@
 /* Whether a workload fits into the memory of its GPUs. */
-#include "run/memory_advice.h"
+#include "run/memory_fit.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -48,18 +48,12 @@ static double in_flight(const struct workload *workload, int rank)
     return bytes;
 }
 
-/* `always`: also where the scenario does not enforce it. */
-static double limit_of(const struct scenario *scenario, int rank, bool always)
-{
-    return always ? scenario_room(scenario, rank) : memory_limit_of(scenario, rank);
-}
-
 /* Looks at the memory that ranks hold all the time, which saves many simulations. With `flying` the activations in flight
  * count too. */
-static bool states_fit(const struct workload *workload, bool flying, bool always)
+static bool states_fit(const struct workload *workload, bool flying)
 {
     for (int r = 0; r < workload->plan.stages; r++) {
-        double limit = limit_of(workload->scenario, r, always);
+        double limit = memory_limit_of(workload->scenario, r);
         struct memory states;
 
         if (isinf(limit))
@@ -73,7 +67,7 @@ static bool states_fit(const struct workload *workload, bool flying, bool always
 
 bool memory_is_short(const struct workload *workload)
 {
-    return !depends_on_times(workload->scenario) && !states_fit(workload, false, false);
+    return !depends_on_times(workload->scenario) && !states_fit(workload, false);
 }
 
 /* The least of what one of a rank's chunks keeps for a backward, B. A row may recompute some micro-batches and keep all
@@ -124,7 +118,7 @@ double memory_states_lack(const struct workload *workload)
 
 bool memory_seems_to_fit(const struct workload *workload)
 {
-    return states_fit(workload, true, false);
+    return states_fit(workload, true);
 }
 
 double memory_lack(const struct run *run)
@@ -134,34 +128,65 @@ double memory_lack(const struct run *run)
     return run->metrics.peak_memory - memory_limit_of(scenario, run->metrics.peak_rank % scenario->plan.stages);
 }
 
-bool memory_fits(const struct workload *workload, struct simulate_options options, bool always, struct error *err)
+/* The kinds that hold most, largest first, as far as they make up nine tenths. */
+static const char *largest_parts(struct arena *arena, const struct memory *memory)
 {
-    struct run run = {0};
-    bool fit = states_fit(workload, false, always) && !simulate(workload, options, &run, err) &&
-               run.metrics.peak_memory <=
-                   limit_of(workload->scenario, run.metrics.peak_rank % workload->plan.stages, always);
+    struct memory left = *memory;
+    double total = memory_total(memory), named = 0;
+    const char *text = "";
 
-    run_release(&run);
-    return fit;
+    while (named < 0.9 * total) {
+        int most = 0;
+        char bytes[48];
+
+        for (int kind = 1; kind < MEMORY_KIND_COUNT; kind++)
+            most = left.bytes[kind] > left.bytes[most] ? kind : most;
+        text = arena_printf(arena, "%s%s%s %s", text, named > 0 ? ", " : "", memory_kind_title((enum memory_kind)most),
+                            unit_format_short(UNIT_BYTES, left.bytes[most], bytes, sizeof bytes));
+        named += left.bytes[most];
+        left.bytes[most] = 0;
+    }
+    return text;
 }
 
-int memory_fits_twice(const struct scenario *scenario, bool *fit, struct error *err)
+char *memory_shortage(const struct run *run, char *buffer, size_t size)
 {
-    struct scenario changed = {0};
-    struct workload workload = {0};
-    struct arena arena = {0};
-    const char *const sets[] = {
-        arena_printf(&arena, "batch.micro=%d", 2 * scenario->batch.micro),
-        arena_printf(&arena, "batch.global=%d", 2 * scenario->batch.global),
-    };
-    size_t count = node_get(scenario->batch.node, "global") ? 2 : 1;
-    int before = err->count + err->dropped;
+    const struct scenario *scenario = run->workload->scenario;
+    char need[48], have[48];
 
-    if (!scenario_vary(scenario, sets, count, &changed, err))
-        *fit = !workload_init(&workload, &changed, err) &&
-               memory_fits(&workload, memory_options_of(&changed), true, err);
-    workload_release(&workload);
-    scenario_release(&changed);
+    snprintf(buffer, size, "memory: a GPU of rank %d needs %s and has %s",
+             run->metrics.peak_rank % scenario->plan.stages,
+             unit_format_short(UNIT_BYTES, run->metrics.peak_memory, need, sizeof need),
+             unit_format_short(UNIT_BYTES, run->metrics.peak_room, have, sizeof have));
+    return buffer;
+}
+
+/* Activations may be those of a length that nobody said. */
+static const char *unsaid_length(struct arena *arena, const struct model *model)
+{
+    return !model->longest ? "" : arena_printf(arena, "; a sample has %d tokens, as many as config.json allows, as nobody says "
+                                               "'sequence'", model->sequence);
+}
+
+int memory_refuse(const struct run *run, const char *advice, struct error *err)
+{
+    const struct scenario *scenario = run->workload->scenario;
+    const struct metrics *metrics = &run->metrics;
+    double lack = memory_lack(run);
+    struct arena arena = {0};
+    char shortage[160], over[48], fits[64] = "";
+
+    if (lack <= 0)
+        return 0;
+    if (metrics->fits >= 0.005)
+        snprintf(fits, sizeof fits, "; it fits all the same with a probability of %.0f %%", 100 * metrics->fits);
+    error_infeasible(
+        err, ERROR_MEMORY, scenario->memory.node ? scenario->memory.node->loc : scenario->node->loc,
+        "%s, %s too little (%s)%s%s; %s%s'enforce: false' simulates it anyway",
+        memory_shortage(run, shortage, sizeof shortage),
+        unit_format_short(UNIT_BYTES, lack, over, sizeof over),
+        largest_parts(&arena, &metrics->memory), fits, unsaid_length(&arena, &scenario->model), advice,
+        *advice ? "; or " : "");
     arena_release(&arena);
-    return err->count + err->dropped > before ? -1 : 0;
+    return -1;
 }

@@ -218,7 +218,7 @@ static void count_flop(struct metrics *metrics, const struct workload *workload)
     const struct scenario *scenario = workload->scenario;
     const struct plan *plan = &workload->plan;
     const struct row *rows = workload->rows;
-    double hardware = 0, most = (double)scenario->parallelism.tensor * scenario_replicas(scenario);
+    double hardware = 0, most = (double)scenario_most_tensor(scenario) * scenario_replicas(scenario);
     int updates = rows_updates(rows);
 
     metrics->samples = samples_of(workload);
@@ -241,7 +241,7 @@ static void count_flop(struct metrics *metrics, const struct workload *workload)
     if (model_is_timed(&scenario->model))
         return;
     metrics->bases = account_bases(workload, &metrics->extrapolated);
-    metrics->hardware_flop = hardware * scenario->parallelism.tensor * scenario_replicas(scenario) / updates;
+    metrics->hardware_flop = hardware * scenario_most_tensor(scenario) * scenario_replicas(scenario) / updates;
     metrics->model_flop = model_flop(&scenario->model, scenario->memory.lora, NULL) * metrics->samples;
 }
 

@@ -105,10 +105,10 @@ struct metric {
     size_t offset;                   /* of the double in struct metrics */
     double unit;                     /* of what is printed, in SI units */
     enum { METRIC_TIME, METRIC_RATE, METRIC_SHARE, METRIC_BYTES } kind;    /* RATE: work per iteration time */
-    const char *brief;               /* for `dtsim help result`: its meaning, and its unit where the name has none */
 };
 const struct metric *metric_at(size_t index);                 /* NULL past the last */
 const struct metric *metric_find(const char *name);           /* NULL: there is none */
 double metric_value(const struct metrics *metrics, const struct metric *metric);    /* in its unit; NaN: undefined */
+extern const struct view metrics_view;                        /* the same with their meaning (view/view.h) */
 
 #endif

@@ -16,6 +16,7 @@
 #include "collective/measure.h"
 #include "lower/lower.h"
 #include "run/certainty.h"
+#include "scenario/settled.h"
 
 struct simulate_options simulate_options_of(const struct scenario *scenario)
 {
@@ -334,16 +335,16 @@ static int check_metrics(const struct run *run, struct error *err)
 
 int simulate(const struct workload *workload, struct simulate_options options, struct run *run, struct error *err)
 {
-    struct scenario scenario = *workload->scenario;      /* the same, but for its network */
+    struct scenario free_network;
     struct workload there = *workload;
 
     *run = (struct run){.workload = workload};
-    there.scenario = &scenario;
-    if (options.free_network && !scenario.cluster.ideal) {
-        scenario.cluster.ideal = true;
-        alike_make(&scenario, there.stages, &there.alike);
+    if (options.free_network && !workload->scenario->cluster.ideal) {
+        free_network = scenario_settled(workload->scenario, (struct settled){.free_network = true});
+        there.scenario = &free_network;
+        alike_make(there.scenario, there.stages, &there.alike);
     }
-    if (progress_check(scenario.progress, err))
+    if (progress_check(there.scenario->progress, err))
         return -1;
     if (options.memory)
         metrics_init_memory(&run->metrics, workload);

@@ -2,16 +2,15 @@
 
 #include <string.h>
 
-#include "auto/auto.h"
 #include "base/base.h"
 #include "base/cache.h"
 #include "config/conf.h"
 #include "config/field.h"
+#include "run/attempt.h"
 #include "run/automatic_axis.h"
-#include "run/memory_advice.h"
+#include "run/memory_fit.h"
 #include "scenario/scenario.h"
 #include "software/software.h"
-#include "workload/workload.h"
 
 /* A key whose mapping may be one word stands for the key that this word is: strategy.schedule for its name. */
 static const struct field *bare_field(const struct field *field)
@@ -54,27 +53,19 @@ static int list_all(struct arena *arena, const struct node *root, const struct f
 }
 
 /* Reads the scenario with that value. -1: the system does not let a file be read. */
-static int ask(struct arena *arena, const struct node *root, const char *set, const char *name,
-               struct asked_value *asked, struct error *err)
+static int ask(struct arena *arena, const struct scenario *written, const char *set, struct asked_value *asked,
+               struct error *err)
 {
-    const struct scenario written = {.node = root, .name = name, .arena.cache = arena->cache};
-    struct scenario varied = {0};
-    struct workload workload = {0};
+    struct attempt attempt = {.of = written, .nsets = 1, .sets = {set}};
     struct software_lack lack;
-    struct error found = {0};
-    int rc;
 
-    if (scenario_vary(&written, &set, 1, &varied, &found) || workload_init(&workload, &varied, &found))
-        asked->why = arena_strdup(arena, found.messages[0].text);
-    else if (memory_is_short(&workload))
+    if (attempt_build(&attempt))
+        asked->why = arena_strdup(arena, attempt.found.messages[0].text);
+    else if (memory_is_short(&attempt.workload))
         asked->but = "what a GPU holds all the time is more than its memory";
-    else if ((asked->foreign = scenario_in_framework(arena, &varied, &lack) == SOFTWARE_LACKS))
-        asked->but = software_lack_text(arena, &varied.software.names, &lack);
-    workload_release(&workload);
-    scenario_release(&varied);
-    rc = error_pass_system(&found, err);
-    error_release(&found);
-    return rc;
+    else if ((asked->foreign = scenario_in_framework(arena, &attempt.varied, &lack) == SOFTWARE_LACKS))
+        asked->but = software_lack_text(arena, &attempt.varied.software.names, &lack);
+    return attempt_end(&attempt, err);
 }
 
 /* Whether the scenario itself says this value. */
@@ -90,6 +81,8 @@ static bool is_said(const struct node *root, const char *path, const struct fiel
 static int ask_all(struct arena *arena, const struct node *root, const struct field *field, const struct node *list,
                    const char *name, struct asked_values *values, struct error *err)
 {
+    const struct scenario written = {.node = root, .name = name, .arena.cache = arena->cache};
+
     values->items = ARENA_ARRAY(arena, struct asked_value, list->count + 1);
     values->count = list->count;
     for (size_t i = 0; i < list->count; i++) {
@@ -97,7 +90,7 @@ static int ask_all(struct arena *arena, const struct node *root, const struct fi
         const char *set = arena_printf(arena, "%s=%s", values->path, text);
 
         values->items[i] = (struct asked_value){.value = text, .said = is_said(root, values->path, field, text)};
-        if (ask(arena, root, set, name, &values->items[i], err))
+        if (ask(arena, &written, set, &values->items[i], err))
             return -1;
         values->going += !values->items[i].why;
     }

@@ -13,6 +13,7 @@
 #include "model/model.h"
 #include "scenario/recipe.h"
 #include "scenario/scenario.h"
+#include "scenario/settled.h"
 #include "schedule/schedule.h"
 
 const char *const memory_kind_names[] = {

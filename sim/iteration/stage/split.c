@@ -164,27 +164,24 @@ int split_blocks(struct arena *arena, const struct scenario *scenario, const str
     const struct plan *plan = &scenario->plan;
     bool first = layers[0].role == LAYER_FIRST, last = layers[count - 1].role == LAYER_LAST;
     size_t nstages = (size_t)plan_virtual_stages(plan), blocks = count_role(layers, count, LAYER_BLOCK);
+    const int *said = spec->layers ? spec->layers : spec->split.count ? spec->split.items : NULL;
     char product[64];
 
-    if (spec->split.count && check_split(&spec->split, layers, count, blocks, err))
+    if (said && !spec->layers && check_split(&spec->split, layers, count, blocks, err))
         return -1;
     snprintf(product, sizeof product, " (pipeline %d x chunks %d)", plan->stages, plan->chunks);
-    if (!spec->split.count && nstages > blocks + first + last)
+    if (!said && nstages > blocks + first + last)
         return error_add(err, EXIT_INFEASIBLE, node_loc(spec->node, "pipeline"),
                          "strategy: pipeline: %zu stages%s for a model of %zu layers; expected at most one a layer%s",
                          nstages, nstages > (size_t)plan->stages ? product : "", blocks,
                          first || last ? ", and two more for input and output" : "");
     *begins = ARENA_ARRAY(arena, size_t, nstages + 1);
-    if (costs && !spec->split.count && blocks >= nstages) {
+    for (size_t s = 0; said && s < nstages; s++)
+        (*begins)[s + 1] = (*begins)[s] + (size_t)said[s];
+    if (!said && costs && blocks >= nstages)
         split_by_costs(arena, plan, layers, costs, count, nstages, *begins);
-        return 0;
-    }
-    if (spec->balance == BALANCE_WEIGHTS && !spec->split.count && split_by_weights(layers, count, nstages, *begins))
-        return 0;
-    if (!spec->split.count)
+    else if (!said && (spec->balance != BALANCE_WEIGHTS || !split_by_weights(layers, count, nstages, *begins)))
         split_evenly(layers, count, nstages, *begins);
-    for (size_t s = 0; spec->split.count && s < nstages; s++)
-        (*begins)[s + 1] = (*begins)[s] + (size_t)((const int *)spec->split.items)[s];
     return 0;
 }
 
@@ -229,10 +226,7 @@ static struct layer with_source(const struct layer *layer, const struct layer *b
     struct layer own = *layer;
     double source = before && before->source > 0 ? 0 : layer->source;
 
-    own.activation += source;
-    own.selective_activation += source;
-    own.checkpoint += source;
-    own.within += source;
+    own.activation += source, own.selective_activation += source, own.checkpoint += source, own.within += source;
     return own;
 }
 
@@ -269,7 +263,7 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
         stage->trained.of[class] += slice->trained.of[class];
     stage->frozen += layer->frozen, stage->packed += layer->packed, stage->frozen_apart += slice->frozen_apart;
     stage_peaks_add(peaks, stage, scenario, layer);
-    stage->boundary = layer->boundary / (boundary_divided(spec) ? spec->tensor : 1);
+    stage->boundary = layer->boundary / (boundary_divided(spec) ? scenario_most_tensor(scenario) : 1);
 }
 
 /* The output layer of a tied model holds a copy of the embedding's weights if it is on another rank (Megatron-LM). */

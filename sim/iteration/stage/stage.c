@@ -60,7 +60,7 @@ static int from_layers(struct arena *arena, const struct scenario *scenario, con
         .micro = scenario->batch.micro,
         .slices = plan_slices(&scenario->plan),
         .slice = scenario->batch.slice,
-        .tensor = spec->tensor,
+        .tensor = scenario_most_tensor(scenario),
         .sequence_parallel = spec->sequence_parallel,
         .gathers_apart = !spec->overlap_products,
         .dtype = precision_dtype(precision),
@@ -94,7 +94,7 @@ static int from_layers(struct arena *arena, const struct scenario *scenario, con
         split_blocks(arena, scenario, layers, split_costs(arena, &costs, layers, count), count, &begins, err))
         return -1;
     stages_fill(arena, &costs, layers, count, begins, stages, times);
-    if (spec->partitioned_outputs && spec->tensor > 1)
+    if (spec->partitioned_outputs && scenario_most_tensor(scenario) > 1)
         assembly_add(arena, times, stages, scenario, kernels);
     stages[last].io = model_io_of(scenario, &layers[count - 1]);
     times[last].loss = stage_loss(scenario, kernels, &layers[count - 1]);

@@ -280,7 +280,7 @@ int exchanges_end(const struct layer_costs *costs, struct work_counts *counts, c
 {
     const struct parallelism *spec = &costs->scenario->parallelism;
 
-    for (size_t i = 0; i < layer->noperators && spec->tensor > 1 && !spec->sequence_parallel; i++)
+    for (size_t i = 0; i < layer->noperators && scenario_most_tensor(costs->scenario) > 1 && !spec->sequence_parallel; i++)
         if (layer->operators[i].ends && layer->operators[i].sends[SENT_SUM].forward) {
             counts->exchanges[sent(costs, SENT_SUM, layer->operators[i].sends[SENT_SUM].bytes, 0)]--;
             return 1;
@@ -303,7 +303,7 @@ static void hide(const struct layer_costs *costs, struct work_counts *counts, co
 void exchanges_cut(const struct layer_costs *costs, struct layer_cost *cost, const struct layer *layer)
 {
     const struct parallelism *spec = &costs->scenario->parallelism;
-    int n = spec->tensor;
+    int n = scenario_most_tensor(costs->scenario);
 
     for (enum column_product c = 0; spec->overlap_products && c < COLUMN_COUNT; c++) {
         const struct operator *column = layer_column(layer, c), *behind = layer_behind(layer, c);
@@ -355,10 +355,8 @@ static void add_traffic(struct arena *arena, struct stage_times *times, struct s
 void assembly_add(struct arena *arena, struct stage_times *times, const struct stage *stages, const struct scenario *scenario,
                   const struct kernel_costs *costs)
 {
-    const struct parallelism *spec = &scenario->parallelism;
-
     for (int s = 0; s + 1 < plan_virtual_stages(&scenario->plan); s++) {
-        double bytes = 5 * spec->tensor * stages[s].boundary;
+        double bytes = 5 * scenario_most_tensor(scenario) * stages[s].boundary;
         struct cost once = costs_traffic(costs, "assemble", CLASS_COPY, bytes), both;
 
         if (plan_rank(&scenario->plan, 0, s, 0, NULL) == plan_rank(&scenario->plan, 0, s + 1, 0, NULL))

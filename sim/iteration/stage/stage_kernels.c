@@ -236,7 +236,7 @@ static struct orthogonalization orthogonalization_of(const struct scenario *scen
     const struct parallelism *spec = &scenario->parallelism;
 
     return (struct orthogonalization){
-        .tensor = matrix->expert && spec->expert_tensor ? spec->expert_tensor : spec->tensor,
+        .tensor = matrix->expert && spec->expert_tensor ? spec->expert_tensor : scenario_most_tensor(scenario),
         .mode = (enum muon_tensor)precision->muon_tensor, .method = (enum newton_schulz)precision->newton_schulz,
         .dtype = precision->format == PRECISION_MIXED_FP16 ? DTYPE_FP16 : DTYPE_BF16,
         .split = precision->muon_split_qkv, .value = precision_optimizer(precision).matrix,

@@ -57,7 +57,7 @@ static void find_owners(struct apart *apart, const struct scenario *scenario)
     apart->owner = xcalloc((size_t)cluster_gpus(&scenario->cluster), sizeof *apart->owner);
     for (int r = 0; r < apart->replicas; r++)
         for (int p = 0; p < apart->ranks; p++)
-            for (int t = 0; t < scenario->parallelism.tensor; t++)
+            for (int t = 0; t < scenario_most_tensor(scenario); t++)
                 apart->owner[scenario_gpu(scenario, t, r, p)] = r;
 }
 

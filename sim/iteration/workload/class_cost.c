@@ -7,6 +7,7 @@
 #include "base/base.h"
 #include "kernels/cost.h"
 #include "scenario/scenario.h"
+#include "scenario/settled.h"
 #include "schedule/schedule.h"
 #include "stage/stage.h"
 
@@ -83,30 +84,30 @@ static void copy_first(struct arena *arena, const struct token_slice *first, int
 
 /* The stages of a scenario and their times; where ranks have unequal degrees, each stage has its rank's. All have the
  * layers of the first rank's stages. */
-static int cost_stages(struct arena *arena, const struct scenario *scenario, const struct kernel_costs *kernels,
-                       struct stage **stages, struct stage_times **times, struct error *err)
+static int cost_stages(struct arena *arena, const struct scenario *scenario, struct settled settled,
+                       const struct kernel_costs *kernels, struct stage **stages, struct stage_times **times, struct error *err)
 {
     const struct plan *plan = &scenario->plan;
     int count = plan_virtual_stages(plan), *layers = ARENA_ARRAY(arena, int, count);
     bool *done = ARENA_ARRAY(arena, bool, count);
+    struct scenario seen = scenario_settled(scenario, settled);
 
     if (!scenario->views)
-        return stages_cost(arena, scenario, kernels, stages, times, err);
+        return stages_cost(arena, &seen, kernels, stages, times, err);
     *stages = ARENA_ARRAY(arena, struct stage, count);
     *times = ARENA_ARRAY(arena, struct stage_times, count);
     for (int first = 0; first < count; first++) {
         int rank = plan_rank(plan, 0, first, 0, NULL);
-        struct scenario seen = scenario_seen(scenario, rank);
         struct stage *own;
         struct stage_times *own_times;
 
         if (done[first])
             continue;
-        seen.parallelism.node = ((const struct stage_spec *)scenario->parallelism.stages.items)[rank].node;
-        if (first > 0)
-            seen.parallelism.split = (struct list){.items = layers, .count = (size_t)count, .node = seen.parallelism.split.node};
+        settled.view = scenario->views[rank];
+        seen = scenario_settled(scenario, settled);
         if (stages_cost(arena, &seen, kernels, &own, &own_times, err))
             return -1;
+        settled.layers = layers;
         for (int s = first; s < count; s++)
             if (scenario->views[plan_rank(plan, 0, s, 0, NULL)] == scenario->views[rank]) {
                 (*stages)[s] = own[s];
@@ -119,25 +120,24 @@ static int cost_stages(struct arena *arena, const struct scenario *scenario, con
     return 0;
 }
 
-int class_cost(struct arena *arena, struct scenario *scenario, const struct kernel_costs *kernels, struct gpu_class *class,
-               struct error *err)
+int class_cost(struct arena *arena, const struct scenario *scenario, const int *layers, const struct kernel_costs *kernels,
+               struct gpu_class *class, struct error *err)
 {
     int n = plan_slices(&scenario->plan), count = plan_virtual_stages(&scenario->plan);
-    int *layers = ARENA_ARRAY(arena, int, count);
+    int *found = ARENA_ARRAY(arena, int, count);
+    struct settled settled = {.layers = layers, .micro = class->samples};
 
     if (n == 1)
-        return cost_stages(arena, scenario, kernels, &class->stages, &class->times, err);
+        return cost_stages(arena, scenario, settled, kernels, &class->stages, &class->times, err);
     class->slices = ARENA_ARRAY(arena, struct token_slice, n);
-    for (int i = 0; i < n; i++) {
-        scenario->batch.slice = i;
-        if (cost_stages(arena, scenario, kernels, &class->slices[i].stages, &class->slices[i].times, err))
+    for (settled.slice = 0; settled.slice < n; settled.slice++) {
+        struct token_slice *slice = &class->slices[settled.slice];
+
+        if (cost_stages(arena, scenario, settled, kernels, &slice->stages, &slice->times, err))
             return -1;
         for (int s = 0; s < count; s++)      /* all slices go through the same stages */
-            layers[s] = class->slices[0].stages[s].layers;
-        if (!scenario->model.stages.count) {
-            scenario->parallelism.split.items = layers;
-            scenario->parallelism.split.count = (size_t)count;
-        }
+            found[s] = class->slices[0].stages[s].layers;
+        settled.layers = found;
     }
     copy_first(arena, &class->slices[0], count, class);
     for (int s = 0; s < count; s++)

@@ -77,17 +77,13 @@ static void count_versions(struct workload *workload)
  * stages have the layers that the stages of ordinary GPUs have. */
 static int add_class(struct workload *workload, struct gpu_class like, struct error *err)
 {
-    struct scenario scenario = *workload->scenario;
-    struct kernel_costs kernels = scenario.kernels[like.kind];
+    struct kernel_costs kernels = workload->scenario->kernels[like.kind];
     int count = plan_virtual_stages(&workload->plan), *layers = ARENA_ARRAY(&workload->arena, int, count);
 
     for (int s = 0; s < count; s++)
         layers[s] = workload->stages[s].layers;
-    scenario.parallelism.split.items = layers;
-    scenario.parallelism.split.count = (size_t)count;
-    scenario.batch.micro = like.samples;
     kernels.speed /= like.slower;
-    if (class_cost(&workload->arena, &scenario, &kernels, &like, err))
+    if (class_cost(&workload->arena, workload->scenario, layers, &kernels, &like, err))
         return -1;
     if (like.samples == workload->scenario->batch.micro)
         like.stages = workload->stages;
@@ -181,10 +177,9 @@ static void note_classes(struct workload *workload)
                                                                    : workload->classes;
 }
 
-static int build_classes(struct workload *workload, const int *layers, struct error *err)
+static int build_classes(struct workload *workload, struct error *err)
 {
     const struct scenario *scenario = workload->scenario;
-    struct scenario settled = *scenario;
     size_t most = (1 + scenario->simulation.stragglers.count) * (size_t)(1 + cluster_given_parts(&scenario->cluster)) *
                   (size_t)cluster_kinds(&scenario->cluster) * count_samples(scenario);
     int usual = scenario_seat(scenario, 0, 0, 0).kind;
@@ -193,11 +188,7 @@ static int build_classes(struct workload *workload, const int *layers, struct er
     workload->classes[workload->nclasses++] = (struct gpu_class){
         .kind = usual, .samples = scenario->batch.micro, .slower = 1,
     };
-    if (layers) {
-        settled.parallelism.split.items = (void *)layers;
-        settled.parallelism.split.count = (size_t)plan_virtual_stages(&workload->plan);
-    }
-    if (class_cost(&workload->arena, &settled, &scenario->kernels[usual], &workload->classes[0], err))
+    if (class_cost(&workload->arena, scenario, NULL, &scenario->kernels[usual], &workload->classes[0], err))
         return -1;
     workload->stages = workload->classes[0].stages;
     for (int r = 0; (scenario->uneven & (UNEVEN_GPUS | UNEVEN_SAMPLES) || scenario->layout.mixed) &&
@@ -258,9 +249,9 @@ void workload_begin(struct workload *workload, const struct scenario *scenario)
                                    .arena = {.cache = scenario->arena.cache}};
 }
 
-int workload_time(struct workload *workload, const int *layers, struct error *err)
+int workload_time(struct workload *workload, struct error *err)
 {
-    if (build_classes(workload, layers, err))
+    if (build_classes(workload, err))
         return -1;
     for (int s = 0; s < plan_virtual_stages(&workload->plan); s++)
         workload->stages[s].versions = 1;
@@ -289,10 +280,10 @@ int workload_replan(struct workload *workload, struct error *err)
     return 0;
 }
 
-int workload_build(struct workload *workload, const struct scenario *scenario, const int *layers, struct error *err)
+int workload_build(struct workload *workload, const struct scenario *scenario, struct error *err)
 {
     workload_begin(workload, scenario);
-    if (workload_time(workload, layers, err) || workload_order(workload, err))
+    if (workload_time(workload, err) || workload_order(workload, err))
         return -1;
     alike_make(workload->scenario, workload->stages, &workload->alike);
     return 0;

@@ -31,17 +31,16 @@ struct workload {
 
 /* In two parts, for whoever looks at many workloads and simulates few. First the stages and their times: enough to see
  * that the memory which GPUs hold all the time does not fit, without the versions of weights that asynchronous
- * schedules keep. `layers`: the blocks of each virtual stage, or NULL: the scenario's. No setting of the scenario may
- * be `auto` (auto/auto.h finds such settings, then builds the workload). Errors: the errors of stages_cost. Begins
+ * schedules keep. No setting of the scenario may be `auto` (auto/auto.h finds such settings, then builds the workload). Errors: the errors of stages_cost. Begins
  * with workload_begin. */
-int workload_time(struct workload *workload, const int *layers, struct error *err);
+int workload_time(struct workload *workload, struct error *err);
 /* Then the rows, versions and plans of layers: enough for a bound. `alike` stays empty. Errors: the errors of
  * stage_plans_build. */
 int workload_order(struct workload *workload, struct error *err);
 /* The plans of layers once more, after the scenario's memory.planned has changed. Errors: the same. */
 int workload_replan(struct workload *workload, struct error *err);
 /* All of it, of a scenario whose settings are found. Release in either case. The scenario must outlive the workload. */
-int workload_build(struct workload *workload, const struct scenario *scenario, const int *layers, struct error *err);
+int workload_build(struct workload *workload, const struct scenario *scenario, struct error *err);
 /* An empty workload of the scenario. */
 void workload_begin(struct workload *workload, const struct scenario *scenario);
 void workload_release(struct workload *workload);
@@ -52,10 +51,10 @@ static inline struct token_slice class_slice(const struct plan *plan, const stru
 {
     return class->slices ? class->slices[mb % plan_slices(plan)] : (struct token_slice){class->stages, class->times};
 }
-/* class_cost.c: the stages of the class and their times; if micro-batches have several slices, the times of the mean
- * slice. */
-int class_cost(struct arena *arena, struct scenario *scenario, const struct kernel_costs *kernels, struct gpu_class *class,
-               struct error *err);
+/* class_cost.c: the stages of the class, with these layers or (NULL) the scenario's, and their times; if micro-batches have
+ * several slices, the times of the mean slice. */
+int class_cost(struct arena *arena, const struct scenario *scenario, const int *layers, const struct kernel_costs *kernels,
+               struct gpu_class *class, struct error *err);
 /* The times of all virtual stages on these. */
 const struct stage_times *workload_times(const struct workload *workload, int replica, int p);
 /* The times of all virtual stages on ordinary GPUs, of batch.micro samples. Plans of layers and figures of schedules are made from them. */

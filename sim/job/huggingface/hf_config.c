@@ -13,60 +13,19 @@
 static const char of_experts[] = "experts experts_per_token expert_ffn shared_experts shared_ffn shared_gate dense_layers "
                                  "router_bias expert_latent";
 
-/* Types whose layers are no attention and MLP. */
-static const struct { const char *types, *what; } unmodelled[] = {
-    {"mamba falcon_mamba jamba zamba", "Mamba-1, whose scan is no matrix product"},
-    {"zamba2", "shared blocks: one block's weights serve several places"},
-    {"falcon_h1", "attention and Mamba-2 side by side in a block"},
-    {"minimax_m3 minimax_m3_text minimax_m3_vl", "block-sparse attention"},
-    {"deepseek_v4", "compressed attention: keys and values of several tokens are one"},
-    {"gemma3n gemma3n_text", "per-layer embeddings"},
-    {"kimi_k3", "attention over earlier blocks' results (attn_res), and another activation"},
-    {"bailing_moe_linear bailing_moe_v2_5 olmo_hybrid", "linear attention of another kind"},
-    {"mamba2 plamo2", "state-space layers of another kind"},
-    {"rwkv recurrent_gemma xlstm", "recurrent layers"},
-    {"lfm2 lfm2_moe", "convolutions"},
-    {"umt5", "a table of relative positions in every block"},
-    {"longt5 led", "local attention of an encoder beside a decoder"},
-    {"switch_transformers nllb-moe", "experts in an encoder and a decoder"},
-};
-
-/* The table's own text as a tree. */
-static struct node *tree(struct arena *arena, const char *name, const char *text, struct error *err)
+/* The types of the table, for messages. */
+static const char *supported(const struct hf_reading *reading)
 {
-    struct progress *progress = arena->progress;
-    struct node *root;
-
-    arena->progress = NULL;              /* a row is never refused */
-    if (conf_parse(arena, name, text, strlen(text), &root, err) < 0)
-        BUG("the table's row of %s does not parse", name);
-    arena->progress = progress;
-    return root;
-}
-
-static const struct family *family_named(const char *type)
-{
-    const struct family *const tables[] = {hf_dense, hf_experts, hf_hybrids, hf_encoders};
-
-    for (size_t i = 0; i < COUNT(tables); i++)
-        for (const struct family *family = tables[i]; family->types; family++)
-            if (word_in(family->types, type) || (family->whole && !strcmp(family->whole, type)))
-                return family;
-    return NULL;
-}
-
-static const char *supported(struct arena *arena)
-{
-    const struct family *const tables[] = {hf_dense, hf_experts, hf_hybrids, hf_encoders};
+    const struct node *types = node_get(reading->table, "types");
     const char *list = NULL;
 
-    for (size_t i = 0; i < COUNT(tables); i++)
-        for (const struct family *family = tables[i]; family->types; family++) {
-            char *words = arena_strdup(arena, family->types), *rest;
+    for (size_t i = 0; i < types->count; i++) {
+        const struct node *also = node_get(types->items[i], "also");
 
-            for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
-                list = list ? arena_printf(arena, "%s, %s", list, word) : word;
-        }
+        list = list ? arena_printf(reading->arena, "%s, %s", list, types->keys[i]) : types->keys[i];
+        for (size_t k = 0; also && k < also->count; k++)
+            list = arena_printf(reading->arena, "%s, %s", list, also->items[k]->text);
+    }
     return list;
 }
 
@@ -78,37 +37,37 @@ static const char *text_of(const struct node *node)
 /* Reports a type whose layers are not modelled; returns whether it is one. */
 static bool is_unmodelled(const struct hf_reading *reading, const struct node *type)
 {
-    for (size_t i = 0; text_of(type) && i < COUNT(unmodelled); i++)
-        if (word_in(unmodelled[i].types, type->text)) {
+    const struct node *lists = node_get(reading->table, "unmodelled");
+
+    for (size_t i = 0; text_of(type) && i < lists->count; i++)
+        if (hf_lists(lists->items[i], type->text)) {
             error_add(reading->err, EXIT_INPUT, type->loc, "hf_config: model_type '%s' has %s, which is not modelled; expected "
-                      "attention, Mamba-2, delta nets or lightning attention, with MLPs or experts", type->text, unmodelled[i].what);
+                      "attention, Mamba-2, delta nets or lightning attention, with MLPs or experts", type->text, lists->keys[i]);
             return true;
         }
     return false;
 }
 
-/* A part may leave its model_type to the class of the whole model. */
-static const struct family *family_of(struct hf_reading *reading)
+/* A part may leave its model_type to the class of the whole model. -1: an error. */
+static int find_family(struct hf_reading *reading)
 {
     const struct node *own = node_get(reading->file, "model_type"), *outer = node_get(reading->whole, "model_type");
     const struct node *node = text_of(own) ? own : outer;
-    const char *type = text_of(node);
-    const struct family *family = type ? family_named(type) : NULL;
 
     if (is_unmodelled(reading, outer) || is_unmodelled(reading, own))
-        return NULL;
-    if (family)
-        return family;
-    if (!type)
-        error_add(reading->err, EXIT_INPUT, reading->file->loc, "hf_config: missing key 'model_type'; supported are %s",
-                  supported(reading->arena));
-    else if (reading->part && !text_of(own))
-        error_add(reading->err, EXIT_INPUT, reading->file->loc, "hf_config: %s has no 'model_type', and the whole's, '%s', is "
-                  "not supported; expected one of %s", reading->part, type, supported(reading->arena));
-    else
-        error_add(reading->err, EXIT_INPUT, node->loc, "hf_config: model_type '%s' is not supported; supported are %s",
-                  type, supported(reading->arena));
-    return NULL;
+        return -1;
+    reading->type = text_of(node);
+    reading->family = reading->type ? hf_type(reading, reading->type) : NULL;
+    if (reading->family)
+        return hf_family(reading);
+    if (!reading->type)
+        return error_add(reading->err, EXIT_INPUT, reading->file->loc, "hf_config: missing key 'model_type'; supported are %s",
+                         supported(reading));
+    if (reading->part && !text_of(own))
+        return error_add(reading->err, EXIT_INPUT, reading->file->loc, "hf_config: %s has no 'model_type', and the whole's, '%s', is "
+                         "not supported; expected one of %s", reading->part, reading->type, supported(reading));
+    return error_add(reading->err, EXIT_INPUT, node->loc, "hf_config: model_type '%s' is not supported; supported are %s",
+                     reading->type, supported(reading));
 }
 
 /* The class's defaults, and in their place what the file says. What it says to be null has no value. */
@@ -132,10 +91,10 @@ static struct node *configuration(struct hf_reading *reading)
     return config;
 }
 
-static bool has_own_rule(const struct family *family, const char *key)
+static bool has_own_rule(const struct hf_reading *reading, const char *key)
 {
-    for (size_t i = 0; i < COUNT(family->rules) && family->rules[i].key; i++)
-        if (!strcmp(family->rules[i].key, key))
+    for (const struct hf_rule *rule = reading->own; rule->key; rule++)
+        if (!strcmp(rule->key, key))
             return true;
     return false;
 }
@@ -146,9 +105,9 @@ enum known { KNOWN_NOT, KNOWN_OTHERWISE, KNOWN };
 
 static enum known knows(const struct hf_reading *reading, const struct hf_rule *rule)
 {
-    if (node_get(reading->defaults, rule->key) || has_own_rule(reading->family, rule->key))
+    if (node_get(reading->defaults, rule->key) || has_own_rule(reading, rule->key))
         return KNOWN;
-    for (const struct hf_rule *other = common_rules; other->key; other++)
+    for (const struct hf_rule *other = reading->common; other->key; other++)
         if (word_in("layers hidden heads experts experts_per_token", rule->to) && !strcmp(other->to, rule->to) &&
             node_get(reading->defaults, other->key))
             return KNOWN_OTHERWISE;
@@ -190,14 +149,12 @@ static void apply(struct hf_reading *reading, const struct hf_rule *rule, enum k
 
 static void apply_rules(struct hf_reading *reading)
 {
-    const struct family *family = reading->family;
-
     for (enum known turn = KNOWN_NOT; turn <= KNOWN; turn++) {
-        for (const struct hf_rule *rule = common_rules; rule->key; rule++)
-            if (!has_own_rule(family, rule->key))
+        for (const struct hf_rule *rule = reading->common; rule->key; rule++)
+            if (!has_own_rule(reading, rule->key))
                 apply(reading, rule, turn);
-        for (size_t i = 0; i < COUNT(family->rules) && family->rules[i].key; i++)
-            apply(reading, &family->rules[i], turn);
+        for (const struct hf_rule *rule = reading->own; rule->key; rule++)
+            apply(reading, rule, turn);
     }
 }
 
@@ -208,7 +165,7 @@ static void check_missing(struct hf_reading *reading)
                                          "experts_per_token"};
 
     for (size_t i = 0; i < COUNT(needed); i++)
-        for (const struct hf_rule *rule = common_rules; rule->key; rule++) {
+        for (const struct hf_rule *rule = reading->common; rule->key; rule++) {
             const struct node *standard = node_get(reading->defaults, rule->key);
             bool follows = !strcmp(needed[i], "ffn") && standard && node_is_null(standard);   /* 4 x hidden */
             bool useless = !node_get(reading->shape, "experts") && !strcmp(needed[i], "experts_per_token");
@@ -218,53 +175,44 @@ static void check_missing(struct hf_reading *reading)
                          (node_is_null(standard) || node_get(reading->config, rule->key));
 
             if (strcmp(rule->to, needed[i]) || !standard || follows || useless || dense ||
-                has_own_rule(reading->family, rule->key) || node_get(reading->shape, needed[i]) ||
+                has_own_rule(reading, rule->key) || node_get(reading->shape, needed[i]) ||
                 node_get(reading->with, needed[i]))
                 continue;
             error_add(reading->err, EXIT_INPUT, reading->file->loc, "hf_config: missing key '%s' (model_type %s); "
                       "expected it, or 'with: {%s: ...}' next to hf_config", rule->key,
-                      text_of(node_get(reading->file, "model_type")) ? text_of(node_get(reading->file, "model_type")) :
-                                                                       reading->family->types, needed[i]);
+                      reading->type, needed[i]);
         }
 }
 
 /* What no table of a transformer checks, because other values are derived from it. */
-static void check_kinds(const struct hf_reading *reading)
+static void check_kinds(const struct hf_reading *reading, const char *list, bool numbers)
 {
-    static const struct { const char *keys, *expected; bool numbers; } kinds[] = {
-        {"first_k_dense_replace moe_layer_freq decoder_sparse_step interleave_moe_layer_step moe_layer_start_index "
-         "moe_layer_end_index moe_layer_interval sliding_window sliding_window_pattern _sliding_window_pattern "
-         "max_window_layers no_rope_layer_interval attention_chunk_size window_size expansion_ratio d_model local_attention "
-         "global_attn_every_n_layers pad_token_id num_labels encoder_attention_heads decoder_attention_heads encoder_ffn_dim decoder_ffn_dim "
-         "max_seq_len max_position_embeddings num_kv_heads n_head_kv num_ln_in_parallel_attn "
-         "shared_expert_intermediate_size",
-         "an integer", true},
-        {"use_sliding_window new_decoder_architecture parallel_attn multi_query no_bias learned_pos_emb "
-         "use_mixed_mlp_moe use_qk_norm qk_layernorm _remove_final_layer_norm", "true or false", false},
-    };
+    const struct node *keys = node_get(reading->table, list);
 
-    for (size_t i = 0; i < COUNT(kinds); i++) {
-        char *words = arena_strdup(reading->arena, kinds[i].keys), *rest;
+    for (size_t i = 0; i < keys->count; i++) {
+        const char *key = keys->items[i]->text;
+        const struct node *value = node_get(reading->config, key);
+        bool plain = value && value->kind == NODE_SCALAR && !value->quoted;
 
-        for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
-            const struct node *value = node_get(reading->config, word);
-            bool plain = value && value->kind == NODE_SCALAR && !value->quoted;
-
-            if (value && !(!strcmp(word, "sliding_window_pattern") && hf_pattern(reading)) && !(plain && (kinds[i].numbers ? hf_number(reading, word, INT_MIN) != INT_MIN :
-                                     !strcmp(value->text, "true") || !strcmp(value->text, "false"))))
-                error_add(reading->err, EXIT_INPUT, value->loc, "hf_config: %s: expected %s", word, kinds[i].expected);
-        }
+        if (value && !(!strcmp(key, "sliding_window_pattern") && hf_of_block(reading, key, 0)) &&
+            !(plain && (numbers ? hf_number(reading, key, INT_MIN) != INT_MIN :
+                        !strcmp(value->text, "true") || !strcmp(value->text, "false"))))
+            error_add(reading->err, EXIT_INPUT, value->loc, "hf_config: %s: expected %s", key,
+                      numbers ? "an integer" : "true or false");
     }
 }
 
 static void check_refused(const struct hf_reading *reading)
 {
-    char *words = arena_strdup(reading->arena, reading->family->refused ? reading->family->refused : ""), *rest;
+    const struct node *keys = node_get(reading->family, "refused");
 
-    for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
-        if (hf_is_on(node_get(reading->config, word)))
-            error_add(reading->err, EXIT_INPUT, node_loc(reading->file, word), "hf_config: %s: is not modelled for %s; expected "
-                      "false, or none", word, reading->family->types);
+    for (size_t i = 0; keys && i < keys->count; i++) {
+        const struct node *value = node_at(reading->config, keys->items[i]->text);
+
+        if (hf_is_on(value))
+            error_add(reading->err, EXIT_INPUT, value->loc, "hf_config: %s: is not modelled for %s; expected "
+                      "false, or none", keys->items[i]->text, reading->type);
+    }
 }
 
 /* Another stack of blocks is modelled where the type always has one. */
@@ -272,7 +220,7 @@ static void check_sides(const struct hf_reading *reading)
 {
     if (hf_is_on(node_get(reading->config, "is_encoder_decoder")) && !node_get(reading->shape, "encoder"))
         error_add(reading->err, EXIT_INPUT, node_loc(reading->file, "is_encoder_decoder"), "hf_config: is_encoder_decoder: of %s one "
-                  "stack of blocks is modelled; expected false, or none", reading->family->types);
+                  "stack of blocks is modelled; expected false, or none", reading->type);
 }
 
 static bool has_experts(const struct hf_reading *reading)
@@ -297,30 +245,28 @@ static void drop_experts(struct hf_reading *reading)
 
 static void translate(struct hf_reading *reading)
 {
-    const struct family *family = reading->family;
-    struct arena *arena = reading->arena;
-    struct node *fixed = tree(arena, family->class, family->fixed ? family->fixed : "{}", reading->err);
+    const struct node *base = node_get(node_get(reading->table, "bases"), hf_said(reading, "base"));
+    struct node *fixed = node_get(reading->family, "fixed");
     const struct node *layers = node_get(reading->with, "layers");
 
-    reading->defaults = tree(arena, family->class, family->defaults, reading->err);
     reading->config = configuration(reading);
-    check_kinds(reading);
-    reading->shape = node_merge(arena, tree(arena, family->class, family->base, reading->err), fixed);
+    check_kinds(reading, "numbers", true);
+    check_kinds(reading, "truths", false);
+    reading->shape = node_merge(reading->arena, base, fixed ? fixed : node_mapping(reading->arena));
     reading->shape->loc = reading->file->loc;
     apply_rules(reading);
-    if (family->derive)
-        family->derive(reading);
+    hf_derive(reading);
     layers = layers ? layers : node_get(reading->shape, "layers");
     reading->layers = text_of(layers) ? atoi(layers->text) : 0;
     if (reading->layers < 1 || reading->layers > 100000)
         reading->layers = 0;
-    if (family->linear)
+    if (reading->linear)
         hf_hybrid_pattern(reading);
     else
         hf_windows(reading);
     if (!has_experts(reading))
         drop_experts(reading);
-    else if (!family->linear)
+    else if (!reading->linear)
         hf_expert_blocks(reading);
     check_missing(reading);
     check_refused(reading);
@@ -371,8 +317,7 @@ int hf_config_of(struct arena *arena, const struct node *file, const struct node
     if (reading.whole->kind != NODE_MAPPING)
         return error_add(err, EXIT_INPUT, reading.whole->loc, "hf_config: expected a mapping, as in a config.json");
     find_part(&reading);
-    reading.family = family_of(&reading);
-    if (!reading.family)
+    if (hf_table(&reading) || find_family(&reading))
         return -1;
     translate(&reading);
     if (err->count + err->dropped > before)

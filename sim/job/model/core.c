@@ -132,6 +132,16 @@ static void join_slices(struct operators *ops)
     plain_kernels(ops, "slices-sum", PHASE_BACKWARD_INPUT, CLASS_OTHER, 2, 3 * cut->before * own);
 }
 
+/* Attention in 8 bits under one scale per tensor casts before it exchanges (Transformer Engine, attention/
+ * dot_product_attention/context_parallel.py, combine_and_quantize before flash_attn_a2a_communicate and
+ * flash_attn_p2p_communicate); under MXFP8 it exchanges 16 bits, and casts what came. */
+static double exchanged_bytes(const struct cut *cut)
+{
+    bool narrow = cut->shape->ways.attention_format == ATTENTION_FORMAT_FP8 && cut->narrow == DTYPE_FP8;
+
+    return narrow ? dtype_bytes(DTYPE_FP8) : cut->value;
+}
+
 /* Queries, keys, values and results are put into the order in which GPUs exchange them, and after it into the order of
  * tokens, in a kernel each; so are their gradients (DeepSpeed, sequence/layer.py, single_all_to_all; Transformer
  * Engine, flash_attn_a2a_communicate). */
@@ -146,7 +156,7 @@ static void exchange_heads(struct operators *ops)
     operator_begin(ops, "exchanged-heads", 0);
     for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++)
         unvectorized_kernels(ops, "exchanged-heads", (enum phase)phase, CLASS_COPY, 2 * 4, values,
-                             2 * values * cut->value);
+                             2 * values * exchanged_bytes(cut));
 }
 
 /* What the tensor group gathered stands GPU by GPU, and is copied into columns; its gradient is copied back, after the
@@ -263,11 +273,11 @@ static void core_workspace(const struct cut *cut, double kept, struct operator *
  * (torchtitan 1283). */
 static void core_sends(const struct cut *cut, struct operator *op)
 {
-    double width = repeats_groups(cut) ? 2 * cut->query : cut->key + cut->values;
+    double width = repeats_groups(cut) ? 2 * cut->query : cut->key + cut->values, bytes = exchanged_bytes(cut);
 
-    op->sends[SENT_KEYS] = (struct sends){1, 1, cut->tokens * width * cut->value};
+    op->sends[SENT_KEYS] = (struct sends){1, 1, cut->tokens * width * bytes};
     if (cut->ulysses > 1)
-        op->sends[SENT_HEADS] = (struct sends){1, 1, cut->tokens * (cut->query + cut->attended) * cut->value};
+        op->sends[SENT_HEADS] = (struct sends){1, 1, cut->tokens * (cut->query + cut->attended) * bytes};
 }
 
 struct tensor core(struct operators *ops)

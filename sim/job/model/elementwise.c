@@ -75,8 +75,21 @@ static bool keeps_widened(const struct cut *cut)
     return (cut->shape->ways.widened_norms || cut->shape->ways.autocast) && cut->value < 4 && !norm_copies(cut);
 }
 
-/* Each linear layer that reads a norm's output casts it, and the gradient that it gives back. */
-static void input_casts(struct operators *ops, int layers)
+/* The linear layers that read a norm's output, in Transformers' code: of Mamba-2 one, of a gated delta net two, of Kimi's six, of
+ * lightning attention two. */
+static int readers(const struct cut *cut, enum kept_order order)
+{
+    static const int mixers[] = {[MIXER_MAMBA] = 1, [MIXER_DELTA] = 2, [MIXER_KIMI] = 6, [MIXER_LIGHTNING] = 2};
+
+    if (order == KEPT_MLP_INPUT)
+        return cut->shape->mlp == MLP_SWIGLU && !cut->shape->ways.fused_gate ? 2 : 1;
+    if (order == KEPT_ATTENTION_INPUT && cut->mixer < COUNT(mixers) && mixers[cut->mixer])
+        return mixers[cut->mixer];
+    return order == KEPT_CROSS_INPUT || cut->shape->ways.fused_qkv ? 1 : 3;
+}
+
+/* Each linear layer that reads it casts it, and the gradient that it gives back. */
+void input_casts(struct operators *ops, int layers)
 {
     const struct cut *cut = ops->cut;
     double elements = layers * cut->own_tokens * cut->hidden;
@@ -116,9 +129,7 @@ struct tensor norm(struct operators *ops, const char *name, enum kept_order orde
 
     outer_norm(ops, name, PLACE_BLOCK);
     ops->list.items[ops->current].modules |= 1u << MODULE_NORMS;
-    input_casts(ops, order == KEPT_CROSS_INPUT     ? 1 :
-                     order == KEPT_ATTENTION_INPUT ? (cut->shape->ways.fused_qkv ? 1 : 3) :
-                     cut->shape->mlp == MLP_SWIGLU && !cut->shape->ways.fused_gate ? 2 : 1);
+    input_casts(ops, readers(cut, order));
     keep(ops, input);
     input = (struct kept_value){.name = "norm input in fp32", .order = KEPT_WIDE_NORMS, .kind = KEPT_VALUES,
                                 .modules = 1u << MODULE_NORMS, .as = {cut->hidden, 4, 1}, .rows = cut->own_tokens,

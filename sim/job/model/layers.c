@@ -14,7 +14,7 @@ double transformer_active_parameters(const struct transformer *shape)
 
     for (int i = 0; i < shape->layers; i++)
         routers += transformer_halves(shape, i).experts;
-    routers += shape->mtp * transformer_halves(shape, shape->layers).experts;
+    routers += (shape->mtp_repeats ? 1 : shape->mtp) * transformer_halves(shape, shape->layers).experts;
     active.experts = shape->experts_per_token;
     return transformer_parameters(&active) +
            (double)routers * (shape->experts - shape->experts_per_token) * (shape->hidden + shape->router_bias);
@@ -213,6 +213,14 @@ static struct layer outer_layer(struct arena *arena, struct operators *ops, cons
     return layer;
 }
 
+/* The same work with weights that another layer counts. */
+static struct layer without_weights(struct layer layer)
+{
+    layer.parameters = layer.divided_parameters = layer.frozen = layer.packed = 0;
+    layer.ntensors = layer.ndivided = layer.nlinears = 0;
+    return layer;
+}
+
 /* Megatron Core puts the modules of multi-token prediction on the last stage (core_v0.14.0, multi_token_prediction.py,
  * get_mtp_num_layers_to_build). Each has a block like the last one and the output layer once more; they share weights
  * with it and with the embedding, of which that stage has a copy (models/gpt/gpt_model.py: mtp_process). */
@@ -223,7 +231,7 @@ static void predictions(struct arena *arena, struct operators *ops, struct cut *
     cut->predicts = true;
     cut_block(cut, transformer_halves(shape, shape->layers));
     for (int i = 0; i < shape->mtp; i++) {
-        layers[2 * i] = i ? layers[0] : block_layer(arena, ops, cut);
+        layers[2 * i] = !i ? block_layer(arena, ops, cut) : shape->mtp_repeats ? without_weights(layers[0]) : layers[0];
         layers[2 * i + 1] = i ? layers[1] : outer_layer(arena, ops, cut, PART_HEAD);
     }
     if (shape->mtp && !shape->tied)

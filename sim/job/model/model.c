@@ -223,7 +223,7 @@ static int change(struct arena *arena, struct model *model, struct error *err)
         transformer_finish(model->transformer, err))
         return -1;
     become(arena, model, "transformer", model->transformer->node);
-    if (!model->sequence && !node_get(with, "sequence") && sequence != model->transformer->sequence)
+    if (!model->sequence && !node_get(with, "sequence") && sequence != model->transformer->sequence && !model->transformer->vision)
         model->sequence = sequence;      /* a preset's file may set `sequence` for the preset that it names */
     return 0;
 }
@@ -392,6 +392,7 @@ double model_flop(const struct model *model, const struct lora *lora, double *fo
     if (model->transformer) {        /* fused attention computes no scores beyond a window: what the mathematics needs */
         shape = *model->transformer;
         shape.ways.flash_attention = true;
+        shape.ways.expert_adapters = EXPERT_ADAPTERS_EACH;
         fused.transformer = &shape;
     }
     if (model_is_timed(model)) {

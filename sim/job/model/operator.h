@@ -252,6 +252,8 @@ void outer_product(struct operators *ops, const char *name, enum product_id id, 
 void input_product(struct operators *ops, const char *name, enum product_id id, double rows, double out, double in, bool biased);
 /* Appends the GEMMs alone, in the format of activations. */
 void plain_product(struct operators *ops, enum product_id id, double rows, double out, double in);
+/* Where casts are kernels of their own: of hidden states that so many linear layers read. */
+void input_casts(struct operators *ops, int layers);
 /* A norm of the hidden states before a half of a block, its input and output kept; outside of the halves; of queries and
  * keys. */
 void outer_norm(struct operators *ops, const char *name, enum place place);

@@ -1,6 +1,7 @@
 /* Checks a hybrid's pattern and the mappings that go with it. */
 #include "model/pattern.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/base.h"
@@ -12,9 +13,24 @@ static struct loc loc_of(const struct transformer *shape, const char *key)
     return field_loc(&transformer_table, shape, key);
 }
 
+/* " * + M", or with names " * (attention), + (latent attention), M (Mamba-2),", of all mixers. */
+struct letters { char text[256]; };
+static struct letters letters(bool named)
+{
+    struct letters letters = {""};
+
+    for (const struct mixer_letter *mixer = mixer_letters; mixer->letter; mixer++) {
+        size_t used = strlen(letters.text);
+
+        snprintf(letters.text + used, sizeof letters.text - used, named ? " %c (%s)," : " %c", mixer->letter, mixer->what);
+    }
+    return letters;
+}
+
 static void check_letters(const struct transformer *shape, struct error *err)
 {
     const char *at = pattern_wrong(shape->pattern);
+    const struct letters plain = letters(false), named = letters(true);
     int place = at ? (int)(at - shape->pattern) + 1 : 0;
 
     if (!*shape->pattern)
@@ -30,44 +46,45 @@ static void check_letters(const struct transformer *shape, struct error *err)
                   "expected '(' before it, such as '(GE)', or none", place);
     else if (at && *at == '/')
         error_add(err, EXIT_INPUT, loc_of(shape, "pattern"), "transformer: pattern: behind the '/' at letter %d stand the halves of a "
-                  "block of multi-token prediction: one of * + M G K L, one of - E, or both", place);
+                  "block of multi-token prediction: one of%s, one of - E, or both", place, plain.text);
     else if (at && *at == '(')
         error_add(err, EXIT_INPUT, loc_of(shape, "pattern"), "transformer: pattern: the parenthesis at letter %d holds one "
-                  "layer: at most one of * + M G K L, then at most one of - E, and ')', such as '(GE)'", place);
+                  "layer: at most one of%s, then at most one of - E, and ')', such as '(GE)'", place, plain.text);
     else if (at)
-        error_add(err, EXIT_INPUT, loc_of(shape, "pattern"), "transformer: pattern: unknown letter '%c' at %d; expected "
-                  "* (attention), + (latent attention), M (Mamba-2), G (gated delta net), K (Kimi delta attention), L (lightning "
-                  "attention), - (MLP), E (experts), and parentheses around what counts as one layer", *at, place);
+        error_add(err, EXIT_INPUT, loc_of(shape, "pattern"), "transformer: pattern: unknown letter '%c' at %d; expected"
+                  "%s - (MLP), E (experts), and parentheses around what counts as one layer", *at, place, named.text);
 }
 
 /* A mixer's mapping goes with its letter, and the reverse. */
 static void check_mappings(const struct transformer *shape, struct error *err)
 {
-    static const char *const keys[] = {"mamba", "delta", "linear"}, *const attention[] = {"kv_rank", "window", "qk_norm"};
     bool attends = transformer_mixes(shape, MIXER_ATTENTION) || transformer_mixes(shape, MIXER_LATENT);
+    bool none = shape->pattern && !attends, deltas = transformer_mixes(shape, MIXER_DELTA) || transformer_mixes(shape, MIXER_KIMI);
+#define GIVEN(key) field_given(&transformer_table, shape, key)
+#define NO_BLOCK(key) loc_of(shape, key), "transformer: " key ": no block has this mixer; expected its letter in 'pattern'", {0}
+#define NO_ATTENTION(key) loc_of(shape, key), "transformer: " key ": no block of 'pattern' has attention; leave it out", {0}
+    const struct clash clashes[] = {
+        {shape->mamba && !transformer_mixes(shape, MIXER_MAMBA), NO_BLOCK("mamba")},
+        {shape->delta && !deltas, NO_BLOCK("delta")},
+        {shape->linear && !transformer_mixes(shape, MIXER_LIGHTNING), NO_BLOCK("linear")},
+        {shape->attention_gate && (shape->kv_rank || !attends), loc_of(shape, "attention_gate"),
+         "transformer: attention_gate: goes with attention that is not latent", {0}},
+        {none && GIVEN("kv_rank"), NO_ATTENTION("kv_rank")},
+        {none && GIVEN("window"), NO_ATTENTION("window")},
+        {none && GIVEN("qk_norm"), NO_ATTENTION("qk_norm")},
+    };
+#undef GIVEN
+#undef NO_BLOCK
+#undef NO_ATTENTION
 
     for (size_t i = 0; mixer_letters[i].letter && shape->pattern; i++)
         if (mixer_letters[i].key && transformer_mixes(shape, mixer_letters[i].mixer) &&
             !field_given(&transformer_table, shape, mixer_letters[i].key))
             error_add(err, EXIT_INPUT, loc_of(shape, "pattern"), "transformer: pattern: '%c' is %s, whose widths are missing; "
                       "expected '%s'", mixer_letters[i].letter, mixer_letters[i].what, mixer_letters[i].key);
-    for (size_t i = 0; i < COUNT(keys); i++) {
-        bool used = false;
-
-        for (size_t k = 0; mixer_letters[k].letter; k++)
-            used |= mixer_letters[k].key && !strcmp(mixer_letters[k].key, keys[i]) && transformer_mixes(shape, mixer_letters[k].mixer);
-        if (!used && field_given(&transformer_table, shape, keys[i]))
-            error_clash(err, loc_of(shape, keys[i]), "transformer: %s: no block has this mixer; expected its letter in 'pattern'",
-                        keys[i]);
-    }
-    if (shape->attention_gate && (shape->kv_rank || !attends))
-        error_clash(err, loc_of(shape, "attention_gate"), "transformer: attention_gate: goes with attention that is not latent");
+    clashes_add(err, clashes, COUNT(clashes));
     if (!shape->pattern)
         return;
-    for (size_t i = 0; i < COUNT(attention); i++)
-        if (!attends && field_given(&transformer_table, shape, attention[i]))
-            error_clash(err, loc_of(shape, attention[i]), "transformer: %s: no block of 'pattern' has attention; leave it out",
-                        attention[i]);
     if (attends && !field_given(&transformer_table, shape, "heads"))
         error_add(err, EXIT_INPUT, loc_of(shape, "pattern"), "transformer: pattern: its attention needs the key 'heads'");
     if (strchr(shape->pattern, 'E') && !shape->experts)
@@ -114,7 +131,8 @@ void pattern_finish(struct transformer *shape, struct error *err)
         check_letters(shape, err);
     if (err->count + err->dropped > before)
         return;
-    check_mappings(shape, err);
+    if (shape->pattern || shape->mamba || shape->delta || shape->linear || shape->attention_gate)
+        check_mappings(shape, err);
     if (!shape->pattern)
         return;
     n = pattern_layers(shape);

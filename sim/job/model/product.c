@@ -228,21 +228,58 @@ static void product_sends(struct operators *ops, const struct weight_product *pr
         sends(ops, SENT_SUM, 1, 0, bytes);
 }
 
+static bool merges(const struct cut *cut, const struct weight_product *product)
+{
+    return cut->lora && product->experts > 0 && lora_trains(cut, product->target) &&
+           cut->shape->ways.expert_adapters == EXPERT_ADAPTERS_MERGED;
+}
+
+/* Experts' weights plus what their adapters multiply out to, before the product (PEFT, tuners/lora/layer.py, ParamWrapper:
+ * get_delta_weight is an einsum and a product by a number, and a parametrization adds it to the weights). Autograd keeps the sums
+ * for the gradients of rows; their own gradients are those of the products that the adapters multiply out to. */
+static void merge_adapters(struct operators *ops, const struct weight_product *product, double out)
+{
+    const struct cut *cut = ops->cut;
+    double in = product->in.width, rank = cut->lora ? cut->lora->rank : 0, bytes = product->experts * out * in * cut->value;
+    struct kernel kernel = {.product = PRODUCT_LORA, .dtype = cut->dtype, .kind = KERNEL_MATMUL, .batch = product->experts,
+                            .m = out, .n = in, .k = rank, .layout = LAYOUT_NN};
+
+    if (!merges(cut, product))
+        return;
+    operator_begin(ops, "lora-merge", product->modules)->peak = (struct workspace){bytes, 2 * bytes};
+    product_kernel(ops, kernel);
+    memory_kernel(ops, "lora-scale", PHASE_FORWARD, CLASS_OTHER, 2 * bytes);
+    memory_kernel(ops, "lora-sum", PHASE_FORWARD, CLASS_OTHER, 3 * bytes);
+    memory_kernel(ops, "lora-scale", PHASE_BACKWARD_WEIGHT, CLASS_OTHER, 2 * bytes);
+    kernel.phase = PHASE_BACKWARD_WEIGHT;
+    kernel.n = rank, kernel.k = in, kernel.layout = LAYOUT_NT;
+    product_kernel(ops, kernel);
+    kernel.m = rank, kernel.n = in, kernel.k = out, kernel.layout = LAYOUT_TN;
+    product_kernel(ops, kernel);
+    keep(ops, (struct kept_value){.name = "merged weights", .order = KEPT_ADAPTERS, .kind = KEPT_AS_IT_IS, .half = HALF_MLP,
+                                  .rows = bytes, .as = {1, 1, 1}});
+}
+
 /* Low-rank matrices A and B beside a product (Hu et al. 2021, section 4.1: Y + X A B). PEFT computes the frozen product and
  * its bias first (peft/tuners/lora/layer.py, Linear.forward: base_layer, then lora_B(lora_A(x)) times a number, and the sum of
  * both), so an adapter's may be a block's last product. Where kernels are fused, the number is part of the sum (Transformer
- * Engine's ForwardLinearScaleAdd, NeMo AutoModel's lora_kernel.py). Experts have one each, in grouped products (NeMo AutoModel, _peft/lora_experts.py:
- * GroupedExpertsLoRA; PEFT, where experts are modules), or one for all of them, whose gradient all GPUs of the expert group
- * sum (Megatron Bridge, peft/lora.py: share_expert_adapters). */
+ * Engine's ForwardLinearScaleAdd, NeMo AutoModel's lora_kernel.py). Experts have one each, in grouped products (NeMo
+ * AutoModel, _peft/lora_experts.py: GroupedExpertsLoRA; PEFT, where experts are modules), or one for all of them, whose
+ * gradient all GPUs of the expert group sum (Megatron Bridge, peft/lora.py: share_expert_adapters). */
 static void adapter(struct operators *ops, const struct weight_product *product, double out, bool ends)
 {
     const struct cut *cut = ops->cut;
     double rows = product->in.rows, in = product->in.width, rank = cut->lora->rank;
-    double experts = cut->shape->ways.shared_adapters ? 0 : product->experts, copies = fmax(1, experts);
+    bool shares = cut->shape->ways.expert_adapters == EXPERT_ADAPTERS_SHARED;
+    double experts = shares ? 0 : product->experts, copies = fmax(1, experts);
     enum place place = experts > 0 ? PLACE_EXPERT_ADAPTERS : PLACE_ADAPTERS;
     struct gemm gemm = {PRODUCT_LORA, cut->dtype, experts, rows, rank, in, rows, true, false, false};
     const struct matrix a = {rank, in, .count = copies, .expert = experts > 0}, b = {out, rank, .count = copies, .expert = experts > 0};
 
+    parameter(ops, (struct weights){.place = place, .elements = copies * rank * in, .rows = copies * rank, .matrix = a});
+    parameter(ops, (struct weights){.place = place, .elements = copies * out * rank, .rows = copies * out, .matrix = b});
+    if (merges(cut, product))
+        return;
     operator_begin(ops, "lora-a", product->modules);
     gemms(ops, &gemm);
     operator_begin(ops, "lora-b", product->modules)->ends = ends;
@@ -252,8 +289,6 @@ static void adapter(struct operators *ops, const struct weight_product *product,
         memory_kernel(ops, "lora-scale", (enum phase)phase, CLASS_OTHER, 2 * rows * out * cut->value);
     memory_kernel(ops, "lora-sum", PHASE_FORWARD, CLASS_OTHER, 3 * rows * out * cut->value);
     memory_kernel(ops, "lora-sum", PHASE_BACKWARD_INPUT, CLASS_OTHER, 3 * rows * in * cut->value);
-    parameter(ops, (struct weights){.place = place, .elements = copies * rank * in, .rows = copies * rank, .matrix = a});
-    parameter(ops, (struct weights){.place = place, .elements = copies * out * rank, .rows = copies * out, .matrix = b});
     keep(ops, (struct kept_value){.name = "adapter", .order = KEPT_ADAPTERS, .kind = KEPT_VALUES, .half = HALF_ATTENTION,
                                   .rows = rows, .as = {rank, cut->value, 1}});
 }
@@ -272,9 +307,10 @@ struct tensor product(struct operators *ops, const struct weight_product *produc
 
         if (!product->plain)
             unpack_kernels(ops, out * in, (int)fmax(1, product->experts));
+        merge_adapters(ops, product, out);
         operator_begin(ops, product_names[product->id], product->modules);
         gemms(ops, &(struct gemm){product->id, narrow ? cut->narrow : cut->dtype, product->experts, rows, out, in,
-                                  product->plain ? rows : projected_rows(cut, rows), !cut->lora, narrow, false});
+                                  product->plain ? rows : projected_rows(cut, rows), !cut->lora || merges(cut, product), narrow, false});
         if (!product->plain)
             ops->list.items[ops->current].peak.forward = random_matrix(cut);
         if (i == 0)

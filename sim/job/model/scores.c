@@ -110,10 +110,11 @@ void plain_attention(struct operators *ops, const struct cut *cut)
 
 /* Fused attention in 8 bits: queries, keys and values are cast before it, the gradient of its output before the backward, and
  * their gradients back behind it (Transformer Engine, attention/dot_product_attention/backends.py: FusedAttnFunc). */
-static void attention_casts(struct operators *ops, const struct cut *cut)
+static void attention_casts(struct operators *ops)
 {
+    const struct cut *cut = ops->cut;
     double cast = cut->value + dtype_bytes(DTYPE_FP8);
-    double inputs = cut->tokens * cut->query + cut->batch * cut->sequence * (cut->key + cut->values);
+    double inputs = cut->tokens * cut->query + cut->key_tokens * (cut->key + cut->values);
 
     memory_kernel(ops, "cast-attention", PHASE_FORWARD, CLASS_COPY, cast * inputs);
     memory_kernel(ops, "cast-attention", PHASE_BACKWARD_INPUT, CLASS_COPY, cast * cut->tokens * cut->attended);
@@ -149,7 +150,7 @@ void flash_attention(struct operators *ops, const struct cut *cut)
 
     operator_begin(ops, "flash-attention", 1u << MODULE_CORE);
     if (narrow)
-        attention_casts(ops, cut);
+        attention_casts(ops);
     /* queries and values may have different sizes: k is then the common size that gives the same FLOPs */
     kernel.k = (cut->query_size + cut->value_size) / 2;
     kernel.flop = 4 * scores * kernel.k * share;

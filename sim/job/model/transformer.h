@@ -21,7 +21,7 @@ struct ways {
     bool fused_experts;          /* one kernel computes the products of all experts of a GPU */
     int router;                  /* enum router: how each token's experts are chosen */
     int routed_rows;             /* enum routed_rows: how rows go into the order of the experts, and back */
-    bool shared_adapters;        /* LoRA gives all experts of a block one adapter; false: each has its own */
+    int expert_adapters;         /* enum expert_adapters: what LoRA gives the experts of a block */
     bool gathered_qkv;           /* tensor degrees above kv_heads gather what a product of QKV gives */
     bool fused_clamp;            /* SwiGLU's kernel clamps, and products of experts add their biases */
     bool fused_bias;             /* products add their biases; default: the opposite of fused_kernels */
@@ -111,6 +111,7 @@ struct transformer {
     struct lightning *linear;
     bool attention_gate;         /* attention's results are multiplied by a gate, which further columns of Q compute */
     int mtp;                     /* modules of multi-token prediction, which predict one token further each */
+    bool mtp_repeats;            /* they all compute with the weights of the first */
 };
 /* Fills the defaults that depend on other keys, and checks that the values fit together. */
 int transformer_finish(struct transformer *shape, struct error *err);
@@ -144,6 +145,9 @@ enum rotary { ROTARIES(ENUM_VALUE) };
 #define ROUTED_ROWS(X) \
     X(ROUTED_ROWS_COPIES, "copies") X(ROUTED_ROWS_INDICES, "indices") X(ROUTED_ROWS_OPERATORS, "operators")
 enum routed_rows { ROUTED_ROWS(ENUM_VALUE) };
+#define EXPERT_ADAPTERS(X) \
+    X(EXPERT_ADAPTERS_EACH, "each") X(EXPERT_ADAPTERS_SHARED, "shared") X(EXPERT_ADAPTERS_MERGED, "merged")
+enum expert_adapters { EXPERT_ADAPTERS(ENUM_VALUE) };
 #define ROUTERS(X) X(ROUTER_FUSED, "fused") X(ROUTER_INDICES, "indices") X(ROUTER_MASKS, "masks")
 enum router { ROUTERS(ENUM_VALUE) };
 #define ATTENTION_FORMATS(X) X(ATTENTION_FORMAT_HALF, "half") X(ATTENTION_FORMAT_FP8, "fp8")

@@ -53,6 +53,8 @@ static void check_values(const struct transformer *shape, struct error *err)
          "transformer: sequence: %d is longer than the %d learned positions", {shape->sequence, shape->positions}},
         {shape->mtp > 0 && shape->head != HEAD_LANGUAGE_MODEL, loc_of(shape, "mtp"),
          "transformer: mtp: goes with 'head: language-model', whose output layer predicts tokens", {0}},
+        {shape->mtp_repeats && !shape->mtp, loc_of(shape, "mtp_repeats"),
+         "transformer: mtp_repeats: goes with 'mtp', and there is none", {0}},
         {shape->alibi && shape->positions > 0, loc_of(shape, "alibi"),
          "transformer: alibi: goes with 'positions: 0', found %d learned positions", {shape->positions}},
         {shape->key_bias && !shape->qkv_bias, loc_of(shape, "key_bias"),
@@ -118,7 +120,6 @@ static void finish_vision(struct transformer *shape, struct error *err)
 /* What the two sides of an encoder-decoder cannot be. */
 static void check_encoder(const struct transformer *shape, struct error *err)
 {
-    bool fused = shape->ways.flash_attention && !field_supplied(&transformer_table, shape, "flash_attention");
 #define TWO_SIDES(key) loc_of(shape, key), "transformer: " key ": does not go with an encoder; leave it out", {0}
     const struct clash clashes[] = {
         {!shape->causal, loc_of(shape, "causal"), "transformer: causal: the blocks beside 'encoder' are a decoder's; expected true", {0}},
@@ -139,6 +140,13 @@ static void check_encoder(const struct transformer *shape, struct error *err)
          "transformer: kv_heads: cross attention has as many heads of keys and values as of queries; expected %d", {shape->heads}},
     };
 #undef TWO_SIDES
+
+    clashes_add(err, clashes, COUNT(clashes));
+}
+
+static void check_relative(const struct transformer *shape, struct error *err)
+{
+    bool fused = shape->ways.flash_attention && !field_supplied(&transformer_table, shape, "flash_attention");
     const struct clash biases[] = {
         {shape->positions > 0, loc_of(shape, "relative_positions"),
          "transformer: relative_positions: goes with 'positions: 0', found %d learned positions", {shape->positions}},
@@ -148,10 +156,7 @@ static void check_encoder(const struct transformer *shape, struct error *err)
          "transformer: flash_attention: fused attention has no table of biases (relative_positions); expected false", {0}},
     };
 
-    if (shape->encoder)
-        clashes_add(err, clashes, COUNT(clashes));
-    if (shape->relative_positions)
-        clashes_add(err, biases, COUNT(biases));
+    clashes_add(err, biases, COUNT(biases));
 }
 
 static void finish_experts(struct transformer *shape, struct error *err)
@@ -183,7 +188,8 @@ int transformer_finish(struct transformer *shape, struct error *err)
     pattern_finish(shape, err);
     if (err->count + err->dropped > before)
         return -1;
-    finish_vision(shape, err);
+    if (shape->vision || shape->head == HEAD_CLASSIFIER || shape->classes || !shape->vocabulary)
+        finish_vision(shape, err);
     if (err->count + err->dropped > before)
         return -1;
     if (shape->pattern && !given(shape, "heads"))
@@ -220,7 +226,10 @@ int transformer_finish(struct transformer *shape, struct error *err)
     if (!given(shape, "head_size"))
         shape->head_size = shape->hidden / shape->heads;
     check_values(shape, err);
-    check_encoder(shape, err);
+    if (shape->encoder)
+        check_encoder(shape, err);
+    if (shape->relative_positions)
+        check_relative(shape, err);
     finish_experts(shape, err);
     return err->count + err->dropped > before ? -1 : 0;
 }

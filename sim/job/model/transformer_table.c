@@ -13,6 +13,7 @@ const char *const head_names[] = ENUM_NAMES(HEADS);
 const char *const rotary_names[] = ENUM_NAMES(ROTARIES);
 const char *const routed_rows_names[] = ENUM_NAMES(ROUTED_ROWS);
 const char *const router_names[] = ENUM_NAMES(ROUTERS);
+static const char *const expert_adapters_names[] = ENUM_NAMES(EXPERT_ADAPTERS);
 static const char *const mixer_context_names[] = ENUM_NAMES(MIXER_CONTEXTS);
 
 enum { MAX_LAYERS = 100000, MAX_WIDTH = 1 << 24, MAX_SEQUENCE = 1 << 28 };
@@ -204,9 +205,12 @@ static const struct field transformer_fields[] = {
     {WAY(fused_experts), .kind = FIELD_BOOL, .fallback = "true",
      .brief = "one kernel computes the GEMMs of all experts of a GPU, and one casts their rows; false: each expert "
               "has kernels of its own, which the host launches one by one (Transformer Engine's GroupedLinear)"},
-    {WAY(shared_adapters), .kind = FIELD_BOOL, .fallback = "false",
-     .brief = "under memory.lora: the experts of a block have one adapter together (Megatron Bridge's share_expert_adapters); "
-              "false: each has its own"},
+    {WAY(expert_adapters), .kind = FIELD_CHOICE, .fallback = "each", .choices = expert_adapters_names,
+     .choice_briefs = NAMES("an adapter of its own, beside its GEMM (NeMo AutoModel)",
+                            "one together (Megatron Bridge's share_expert_adapters)",
+                            "an adapter of its own, which each forward multiplies out and adds to a copy of all weights; the backward "
+                            "computes the gradient of that copy (PEFT's target_parameters, which Transformers 5 needs)"),
+     .brief = "under memory.lora: what each expert has"},
     {WAY(router), .kind = FIELD_CHOICE, .fallback = "fused", .choices = router_names,
      .choice_briefs = NAMES("a kernel each way (Megatron Core's --moe-router-fusion)",
                             "PyTorch's operators, a kernel each, on indices of experts (Megatron Core of 2024)",
@@ -284,11 +288,14 @@ static const struct field transformer_fields[] = {
      .fallback = "0",
      .brief = "modules of multi-token prediction (DeepSeek-V3: 1): each has a block like the last, a GEMM of 2 hidden x "
               "hidden before it and the output layer once more, all on the last stage, as in Megatron Core"},
+    {KEY(transformer, mtp_repeats), .kind = FIELD_BOOL,
+     .brief = "all modules of multi-token prediction compute with one set of weights (Nemotron 3 Super, Ultra; Megatron Core's "
+              "--mtp-use-repeated-layer); left out: false"},
 };
 
 #define DELEGATED \
              "flash_attention attention_format autocast fused_qkv fused_gate fused_gelu fused_kernels rotary repeated_groups multiplied_mask " \
-             "scores_in_place gathered_qkv softmax_in_fours fused_norm widened_norms fused_experts shared_adapters router routed_rows fused_clamp " \
+             "scores_in_place gathered_qkv softmax_in_fours fused_norm widened_norms fused_experts expert_adapters router routed_rows fused_clamp " \
              "fused_bias mixer_context"
 
 const struct table transformer_table = {

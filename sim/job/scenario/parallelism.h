@@ -107,6 +107,7 @@ struct parallelism {
                                       * of all ranks then. NULL: all have those */
     int stages_on;                   /* enum stages_on */
     struct list split;               /* of int: layers of every virtual stage; empty: as `balance` says */
+    const int *layers;               /* these, where they are found; NULL: as `split` says */
     int balance;                     /* enum balance */
 };
 

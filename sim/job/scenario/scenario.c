@@ -118,6 +118,11 @@ int scenario_step_samples(const struct scenario *scenario)
     return samples < INT_MAX ? (int)samples : INT_MAX;       /* refused later: no batch has as many */
 }
 
+int scenario_most_tensor(const struct scenario *scenario)
+{
+    return scenario->parallelism.tensor;
+}
+
 int scenario_tensor(const struct scenario *scenario, int p)
 {
     return scenario->views ? scenario->views[p]->tensor : scenario->parallelism.tensor;
@@ -164,21 +169,6 @@ double scenario_rank_weights(const struct scenario *scenario, int count)
 int scenario_rank_shard(const struct parallelism *spec, int data)
 {
     return spec->shard < spec->data ? spec->shard : data;
-}
-
-struct scenario scenario_seen(const struct scenario *scenario, int p)
-{
-    struct scenario own = *scenario;
-
-    if (!own.views)
-        return own;
-    own.parallelism.tensor = own.views[p]->tensor;
-    own.parallelism.data = own.views[p]->data;
-    own.batch.micro = own.views[p]->micro;
-    own.groups = own.views[p]->groups;
-    own.recipe = own.views[p]->recipe;
-    own.parallelism.shard = scenario_rank_shard(&scenario->parallelism, own.views[p]->data);
-    return own;
 }
 
 /* The least of what the kinds say, whose bits are set. */

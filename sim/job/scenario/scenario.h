@@ -28,6 +28,7 @@ enum fold { FOLDS(ENUM_VALUE) };
 struct rank_view {
     int tensor, data;
     int micro;                           /* samples in a micro-batch of each of its replicas */
+    const struct node *node;             /* of the first stage that says them */
     struct process_groups groups;        /* that its GPUs are in */
     struct recipe recipe;                /* what its replicas exchange */
 };
@@ -138,6 +139,10 @@ const char *scenario_usual_software(const struct scenario *parsed, bool parallel
  * which must outlive it. Release in either case. */
 int scenario_vary(const struct scenario *scenario, const char *const *sets, size_t nsets, struct scenario *varied,
                   struct error *err);
+/* The scenario with another memory.recompute and memory.offload, each unless it is NULL, and with all that was found for it, or
+ * asked for beside its file; in the arena. NULL: it cannot be so. */
+const struct scenario *scenario_with_memory(struct arena *arena, const struct scenario *scenario, const char *recompute,
+                                            const char *offload);
 /* The scenario with every default, as field_dump; what software decides stands under `software`. Read again it is the
  * same scenario. */
 struct node *scenario_dump(struct arena *arena, const struct scenario *scenario);
@@ -156,14 +161,14 @@ int scenario_expert_tensor(const struct parallelism *spec);
 int scenario_ulysses(const struct parallelism *spec);
 int scenario_gpus(const struct scenario *scenario);      /* tensor * context * pipeline * data, or the sum over the ranks */
 int scenario_paid_gpus(const struct scenario *scenario);    /* of the cluster: those, and the idle ones */
+/* GPUs of a tensor group, the most of all ranks. */
+int scenario_most_tensor(const struct scenario *scenario);
 /* Of a pipeline rank: GPUs of each tensor group, replicas (with the GPUs of their context groups), process groups and
  * recipe. */
 int scenario_tensor(const struct scenario *scenario, int p);
 int scenario_rank_replicas(const struct scenario *scenario, int p);
 const struct process_groups *scenario_groups(const struct scenario *scenario, int p);
 const struct recipe *scenario_recipe(const struct scenario *scenario, int p);
-/* The scenario as if all ranks had the degrees of that one: with its groups, its recipe, and its samples as batch.micro. */
-struct scenario scenario_seen(const struct scenario *scenario, int p);
 /* Whether there is a rank of that number, replica * pipeline + pipeline rank: not every rank has as many replicas. */
 bool scenario_has_rank(const struct scenario *scenario, int rank);
 /* The weight of a rank in a mean over all GPUs: 1 where all ranks have equally many, 0 for a rank without; and the sum

@@ -373,3 +373,35 @@ int scenario_vary(const struct scenario *scenario, const char *const *sets, size
     *root = *scenario->node;
     return scenario_read(&arena, root, sets, nsets, scenario->name, varied, err);
 }
+
+const struct scenario *scenario_with_memory(struct arena *arena, const struct scenario *scenario, const char *recompute,
+                                            const char *offload)
+{
+    struct scenario *own = ARENA_ARRAY(arena, struct scenario, 1), varied = {0};
+    const char *sets[2];
+    size_t count = 0;
+    struct error none = {0};
+    int rc;
+
+    if (recompute)
+        sets[count++] = arena_printf(arena, "memory.recompute=%s", recompute);
+    if (offload)
+        sets[count++] = arena_printf(arena, "memory.offload=%s", offload);
+    if (!count)
+        return scenario;
+    rc = scenario_vary(scenario, sets, count, &varied, &none);
+    *own = *scenario;
+    own->memory = varied.memory;
+    own->parallelism = varied.parallelism;
+    own->costs = varied.costs;
+    own->software = varied.software;
+    own->model = varied.model;
+    own->recipe = varied.recipe;
+    own->plan = varied.plan;
+    own->memory.node = scenario->memory.node;
+    own->memory.other_recompute = recompute;
+    own->memory.stays = offload;
+    arena_join(arena, &varied.arena);
+    error_release(&none);
+    return rc ? NULL : own;
+}

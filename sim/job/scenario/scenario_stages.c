@@ -8,6 +8,7 @@
 #include "hardware/cluster.h"
 #include "layout/layout.h"
 #include "layout/stage_spec.h"
+#include "scenario/settled.h"
 #include "schedule/schedule.h"
 
 int stages_resolve(struct scenario *scenario, struct error *err)
@@ -158,20 +159,21 @@ void rank_views_make(struct scenario *scenario)
     for (int p = 0; p < spec->pipeline; p++) {
         const struct rank_degrees *own = &spec->ranks[p];
         struct rank_view *view;
-        struct scenario seen = *scenario;
+        struct scenario seen;
 
         for (int q = 0; q < p && !views[p]; q++)
             views[p] = views[q]->tensor == own->tensor && views[q]->data == own->data ? views[q] : NULL;
         if (views[p])
             continue;
-        seen.parallelism.tensor = own->tensor;
-        seen.parallelism.data = own->data;
-        seen.parallelism.shard = scenario_rank_shard(spec, own->data);
+        views[p] = view = ARENA_ARRAY(&scenario->arena, struct rank_view, 1);
+        *view = (struct rank_view){.tensor = own->tensor, .data = own->data,
+                                   .micro = scenario_step_samples(scenario) / own->data,
+                                   .node = ((const struct stage_spec *)spec->stages.items)[p].node};
+        seen = scenario_settled(scenario, (struct settled){.view = view});
         process_groups_make(&seen);
         recipe_make(&seen);
-        views[p] = view = ARENA_ARRAY(&scenario->arena, struct rank_view, 1);
-        *view = (struct rank_view){own->tensor, own->data, scenario_step_samples(scenario) / own->data, seen.groups,
-                                   seen.recipe};
+        view->groups = seen.groups;
+        view->recipe = seen.recipe;
     }
     scenario->views = views;
 }

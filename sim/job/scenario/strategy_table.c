@@ -297,8 +297,9 @@ const struct table strategy_table = {
           parallelism, parallelism_fields),
     .extension = strategy_options, .extension_at = strategy_options_at, .misplaced = option_misplaced, .hides = hides_split,
     .delegated = "context_blocks overlap_context sm_margin sequence_first scatter_gather partitioned_outputs overlap_p2p "
-                 "one_communicator duplex_p2p overlap_tensor overlap_products overlap_gathers dispatch divided_states reduce_scatter "
-                 "reshard_after_forward small_units sums_once first_bucket bucket flatten live_parameters reuse_distance prefetch "
+                 "one_communicator duplex_p2p overlap_tensor overlap_products overlap_gathers dispatch divided_states "
+                 "reduce_scatter reshard_after_forward small_units sums_once first_bucket bucket flatten live_parameters "
+                 "reuse_distance prefetch "
                  "server balance",
 };
 

@@ -124,6 +124,8 @@ int error_system(struct error *err, struct loc loc, const char *format, ...) __a
 #define error_clash(...) ((void)(error_clash)(__VA_ARGS__), -1)
 #define error_system(...) ((void)(error_system)(__VA_ARGS__), -1)
 #endif
+/* Adds the messages of `from`. */
+void error_copy(const struct error *from, struct error *err);
 /* For callers that go on after other errors: if `from` has a message of such a failure, copies its messages to `err`
  * and returns -1; else 0. */
 int error_pass_system(const struct error *from, struct error *err);

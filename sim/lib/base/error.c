@@ -146,14 +146,18 @@ int error_system(struct error *err, struct loc loc, const char *format, ...)
     return -1;
 }
 
-int error_pass_system(const struct error *from, struct error *err)
+void error_copy(const struct error *from, struct error *err)
 {
-    if (!from->system)
-        return 0;
     for (int i = 0; i < from->count; i++)
         error_add(err, from->messages[i].code, from->messages[i].loc, "%s", from->messages[i].text);
-    err->system = true;
-    return -1;
+    err->system |= from->system;
+}
+
+int error_pass_system(const struct error *from, struct error *err)
+{
+    if (from->system)
+        error_copy(from, err);
+    return from->system ? -1 : 0;
 }
 
 /* Whether the variable is set and not empty (no-color.org; bixense.com/clicolors). */

@@ -72,8 +72,7 @@ static bool is_share(const char *name)
            ends_in(name, "overhead") || ends_in(name, "share");
 }
 
-/* The kind of a quantity, by its name. */
-static enum unit unit_of(const char *name)
+enum unit unit_of(const char *name)
 {
     if (!strncmp(name, "breakdown_s.", 12) || (ends_in(name, "_s") && !ends_in(name, "_per_s")) ||
         ends_in(name, "_s_p10") || ends_in(name, "_s_p90"))

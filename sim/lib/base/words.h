@@ -3,10 +3,14 @@
 #define DTSIM_WORDS_H
 
 #include "base/base.h"
+#include "base/units.h"
 
 /* "strategy.tensor" -> "TP", "iteration_time_s" -> "iteration"; a path that has no word of its own is called by its last
  * part, "simulation.jitter" -> "jitter". The name lives in the arena, or is `key`. */
 const char *words_of(struct arena *arena, const char *key);
+
+/* The kind of a quantity, by its key. */
+enum unit unit_of(const char *key);
 
 /* How people read the numbers of a metric, whose name ends in its unit: all with one unit, which stands in the head, so
  * that a column can be read from top to bottom. */

@@ -26,7 +26,7 @@ static char *mapping_expected(struct arena *arena, const struct table *table)
 static int record_parse(const struct reading *reading, const struct field *field, const struct node *node,
                         void *object)
 {
-    struct reading inner = {reading->arena, field->table->name, reading->err, NULL};
+    struct reading inner = {reading->arena, field->table->name, reading->err, NULL, reading->partial};
 
     if (!field->load)
         return object_parse(&inner, field->table, node, object);
@@ -149,7 +149,7 @@ static int field_absent(const struct reading *reading, const struct table *table
 {
     struct reading inner;
 
-    if (table->partial)
+    if (reading->partial)
         return 0;
     if (field->required && !field->fallback && node && !(field->dispensable && field->dispensable(node)))
         return misspelt_key(table, node, field->key) ? -1 :
@@ -169,7 +169,7 @@ static int field_absent(const struct reading *reading, const struct table *table
         *(double *)member = NAN;
     if (field->kind != FIELD_RECORD || field->load)
         return 0;
-    inner = (struct reading){reading->arena, field->table->name, reading->err, NULL};
+    inner = (struct reading){reading->arena, field->table->name, reading->err, NULL, false};
     return object_parse(&inner, field->table, NULL, member);
 }
 
@@ -276,6 +276,7 @@ static int object_parse(const struct reading *outer, const struct table *table, 
     bool known;
     int result;
 
+    local.partial |= table->partial;
     memset(object, 0, table->size);
     if (node && progress_look(reading->arena->progress, reading->err))
         return -1;
@@ -302,7 +303,7 @@ static int object_parse(const struct reading *outer, const struct table *table, 
 int field_parse(struct arena *arena, const struct table *table, const struct node *node, void *object,
                 struct error *err)
 {
-    struct reading reading = {arena, table->name, err, NULL};
+    struct reading reading = {arena, table->name, err, NULL, false};
 
     return object_parse(&reading, table, node, object);
 }
@@ -320,7 +321,7 @@ static struct node *supplied(struct arena *arena, const struct node *value)
 int field_supply(struct arena *arena, const struct table *table, void *object, const struct node *values,
                  struct supplying how, struct error *err)
 {
-    struct reading reading = {arena, how.name, err, NULL};
+    struct reading reading = {arena, how.name, err, NULL, false};
     const struct node **node = object_node(table, object);
     struct node *added = node_mapping(arena), empty = {.kind = NODE_MAPPING};
     int result = 0;
@@ -342,7 +343,7 @@ int field_supply(struct arena *arena, const struct table *table, void *object, c
 
 void field_withdraw(struct arena *arena, const struct table *table, void *object, const char *key)
 {
-    struct reading reading = {arena, table->name, NULL, NULL};
+    struct reading reading = {arena, table->name, NULL, NULL, false};
     const struct field *field = field_find(table, key);
     const struct node **node = object_node(table, object);
     struct node *left = node_mapping(arena);

@@ -87,7 +87,7 @@ struct table {
     const char *shorthand;      /* instead of the mapping a scalar S is allowed and means {shorthand: S}; or NULL */
     bool bare;                  /* the scalar is the usual form: it is printed so, and messages about it do not name the
                                    key, which the user did not write */
-    bool partial;               /* any keys of another table: no key is required and none has a default */
+    bool partial;               /* any keys of another table: no key is required and none has a default, nor in its mappings */
     const char *exactly_one;    /* space-separated keys; exactly one of them must be given; or NULL */
     /* Whether the object has no such key, which its dump leaves out then; or NULL. */
     bool (*hides)(const void *object, const char *key);

@@ -10,6 +10,7 @@ struct reading {
     const char *name;            /* the table's, before every message */
     struct error *err;
     const char *unsaid;          /* a key that messages leave out because the user did not write it; or NULL */
+    bool partial;                /* of a partial table, or of a mapping inside one (struct table) */
 };
 
 /* Adds "name: key: text"; key may be NULL. Returns -1. */

@@ -143,7 +143,7 @@ static size_t member_size(const struct field *field)
 /* Reads a value that differs from the other object's. This object's member holds a copy of the other's until then. */
 static bool read_other(const struct reading *reading, const struct field *field, const struct node *value, void *member)
 {
-    const struct reading inner = {reading->arena, field->table ? field->table->name : NULL, reading->err, NULL};
+    const struct reading inner = {reading->arena, field->table ? field->table->name : NULL, reading->err, NULL, false};
     size_t size = member_size(field);
 
     if (!size)
@@ -189,7 +189,7 @@ bool field_parse_like(struct arena *arena, const struct table *table, const stru
 {
     const struct node *other = *object_node(table, like);
     struct error ignored = {0};
-    const struct reading reading = {arena, table->name, &ignored, NULL};
+    const struct reading reading = {arena, table->name, &ignored, NULL, false};
     struct key_tables keys = {{table, NULL}};
     void *extra;
     bool same = comparable(table, node, other) &&

@@ -306,3 +306,15 @@ const struct expression_text *expression_source(const struct expression *express
 {
     return &expression->text;
 }
+
+struct value value_of_word(const char *text)
+{
+    char *end;
+    double number = text ? strtod(text, &end) : 0;
+
+    if (!text)
+        return (struct value){.kind = VALUE_NONE};
+    if (end != text && !*end)
+        return value_number(number);
+    return !strcmp(text, "true") || !strcmp(text, "false") ? value_boolean(*text == 't') : value_text(text);
+}

@@ -40,6 +40,7 @@ struct value {
 struct value value_number(double number);
 struct value value_boolean(bool boolean);
 struct value value_text(const char *text);
+struct value value_of_word(const char *text);      /* a number, true or false, else the text; NULL: none */
 bool value_equal(const struct value *a, const struct value *b);    /* also of kind */
 
 /* The names that an expression may use. */

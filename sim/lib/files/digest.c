@@ -47,19 +47,17 @@ char *digest_end(struct digest *digest, char hex[DIGEST_HEX])
     return hex;
 }
 
-void digests_identify(json_t *result, const json_t *tables)
+json_t *digests_id(const json_t *result)
 {
     enum { RUN_ID = 16 };
-    char *text, hex[DIGEST_HEX];
+    char *text = json_text(result), hex[DIGEST_HEX];
     struct digest digest;
 
-    json_object_set(result, "tables_xxh128", (json_t *)(uintptr_t)tables);
-    text = json_text(result);
     digest_init(&digest);
     digest_add(&digest, text, strlen(text));
     digest_end(&digest, hex);
-    json_put(result, "run_id", json_stringn(hex, RUN_ID));
     free(text);
+    return json_stringn(hex, RUN_ID);
 }
 
 /* Refuses a table that has another digest than result.json says, or none, unless another build wrote the result: that

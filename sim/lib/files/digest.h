@@ -35,9 +35,8 @@ struct digests_kind {
     const char *const *tables;       /* NAME of each NAME.tsv; ends in NULL */
     int (*check)(const json_t *result, struct loc loc, struct error *err);      /* of result.json, or NULL */
 };
-/* Adds the digests of the tables in the result's folder and then `run_id`: 16 hexadecimal digits of the digest of the
- * whole content. Two results with one id are equal. */
-void digests_identify(json_t *result, const json_t *tables);
+/* 16 hexadecimal digits of the digest of the whole content. */
+json_t *digests_id(const json_t *result);
 /* Refuses a folder whose tables do not match the digests in result.json. Returns 1 where they match but another build
  * of the program wrote them, which may have left out values that this build writes. */
 int digests_check(const char *dir, const struct digests_kind *kind, struct error *err);

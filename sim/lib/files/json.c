@@ -59,9 +59,9 @@ static bool is_plain(const char *text, size_t length)
 static void print_string(const char *text, size_t length, FILE *out)
 {
     if (is_plain(text, length)) {
-        putc('"', out);
+        putc_unlocked('"', out);
         fwrite(text, 1, length, out);
-        putc('"', out);
+        putc_unlocked('"', out);
         return;
     }
     json_t *string = json_stringn(text, length);
@@ -77,7 +77,7 @@ static void print_string(const char *text, size_t length, FILE *out)
         if (*c == '\x7F')        /* ASCII's last control, which jansson leaves */
             fputs("\\u007F", out);
         else
-            putc(*c, out);
+            putc_unlocked(*c, out);
     free(dumped);
     free(clean);
     json_decref(string);
@@ -87,10 +87,12 @@ static void print_string(const char *text, size_t length, FILE *out)
 static void print_break(int level, bool first, bool last, FILE *out)
 {
     if (!first && !last)
-        putc(',', out);
+        putc_unlocked(',', out);
     if (level == ONE_LINE || (first && last))
         return;
-    fprintf(out, "\n%*s", 2 * (last ? level : level + 1), "");
+    putc_unlocked('\n', out);
+    for (int i = last ? 0 : -1; i < level; i++)
+        fputs("  ", out);
 }
 
 static void print(const json_t *json, int level, FILE *out)
@@ -103,7 +105,7 @@ static void print(const json_t *json, int level, FILE *out)
 
     switch (json_typeof(json)) {
     case JSON_OBJECT:
-        putc('{', out);
+        putc_unlocked('{', out);
         json_object_foreach((json_t *)(uintptr_t)json, key, item) {
             print_break(level, first, false, out);
             print_string(key, strlen(key), out);
@@ -112,17 +114,17 @@ static void print(const json_t *json, int level, FILE *out)
             first = false;
         }
         print_break(level, first, true, out);
-        putc('}', out);
+        putc_unlocked('}', out);
         return;
     case JSON_ARRAY:
-        putc('[', out);
+        putc_unlocked('[', out);
         json_array_foreach(json, i, item) {
             print_break(level, first, false, out);
             print(item, inner, out);
             first = false;
         }
         print_break(level, first, true, out);
-        putc(']', out);
+        putc_unlocked(']', out);
         return;
     case JSON_STRING:
         print_string(json_string_value(json), json_string_length(json), out);
@@ -147,7 +149,7 @@ static void print(const json_t *json, int level, FILE *out)
 void json_print(const json_t *json, FILE *out)
 {
     print(json, 0, out);
-    putc('\n', out);
+    putc_unlocked('\n', out);
 }
 
 void json_line(const json_t *json, FILE *out)

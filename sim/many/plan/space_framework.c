@@ -142,7 +142,7 @@ struct node *space_with_software(struct space *space, const struct builder *buil
     scenario_common_make(&common, NULL, builder->root);
     if (common.parsed) {
         const struct parallelism *spec = &common.parsed->parallelism;
-        bool divides = may_divide(builder, "strategy.tensor", spec->tensor) ||
+        bool divides = may_divide(builder, "strategy.tensor", scenario_most_tensor(common.parsed)) ||
                        may_divide(builder, "strategy.pipeline", spec->pipeline);
 
         usual = scenario_usual_software(common.parsed, divides && spec->zero < 2);

@@ -3,13 +3,12 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "auto/auto.h"
 #include "base/base.h"
 #include "config/conf.h"
 #include "planners/choice_internal.h"
-#include "run/memory_advice.h"
+#include "run/attempt.h"
+#include "run/memory_fit.h"
 #include "scenario/scenario.h"
-#include "workload/workload.h"
 
 static const struct planner_method methods[] = {
     {"pipedream", "Narayanan et al. 2019, SOSP", choose_pipedream},
@@ -27,39 +26,26 @@ const struct planner_method *planner_method_at(size_t i)
     return i < COUNT(methods) ? &methods[i] : NULL;
 }
 
-/* "file:line: ..." is of the scenario that was made; its text alone tells a reader more. */
-static const char *first_reason(struct planner_choices *choices, const struct error *found)
+static int simulate_choice(struct planner_choices *choices, struct planner_choice *choice,
+                           const struct scenario *scenario, struct error *err)
 {
-    return arena_strdup(&choices->arena, found->count ? found->messages[0].text : "failed");
-}
+    struct attempt attempt = {.of = scenario, .anyway = true};
+    const struct metrics *metrics = &attempt.run.metrics;
 
-static void simulate_choice(struct planner_choices *choices, struct planner_choice *choice,
-                            const struct scenario *scenario)
-{
-    struct simulate_options options;
-    struct scenario varied = {0};
-    struct workload workload = {0};
-    struct run run = {0};
-    struct error found = {0};
-
-    if (!scenario_vary(scenario, choice->sets, choice->nsets, &varied, &found) &&
-        !workload_init(&workload, &varied, &found)) {
-        options = simulate_numbers_of(&varied);
-        options.engine = ENGINE_FAST;
-        choice->gpus = scenario_gpus(&varied);
-        if (!simulate(&workload, options, &run, &found)) {
-            choice->seconds = run.metrics.iteration_time;
-            choice->samples_per_s = run.metrics.samples_per_s;
-            choice->memory = run.metrics.peak_memory;
-            memory_check(&run, false, &found);
+    for (size_t i = 0; i < choice->nsets; i++)
+        attempt_set(&attempt, "%s", choice->sets[i]);
+    if (!attempt_build(&attempt)) {
+        choice->gpus = scenario_gpus(&attempt.varied);
+        if (!attempt_simulate(&attempt, (struct simulate_options){.engine = ENGINE_FAST, .numbers = true})) {
+            choice->seconds = metrics->iteration_time;
+            choice->samples_per_s = metrics->samples_per_s;
+            choice->memory = metrics->peak_memory;
+            memory_refuse(&attempt.run, "", &attempt.found);
         }
     }
-    if (found.count)
-        choice->reason = first_reason(choices, &found);
-    run_release(&run);
-    workload_release(&workload);
-    scenario_release(&varied);
-    error_release(&found);
+    if (attempt.found.count)         /* without its place, which is of the scenario that was made */
+        choice->reason = arena_strdup(&choices->arena, attempt.found.messages[0].text);
+    return attempt_end(&attempt, err);
 }
 
 int planners_choose(const struct scenario *scenario, const char *method, struct planner_choices *choices,
@@ -81,7 +67,7 @@ int planners_choose(const struct scenario *scenario, const char *method, struct 
             rc = methods[i].choose(choices, &profiled, err);
     for (size_t i = 0; !rc && i < choices->count; i++)
         if (choices->items[i].nsets)
-            simulate_choice(choices, &choices->items[i], scenario);
+            rc = simulate_choice(choices, &choices->items[i], scenario, err);
     profiled_release(&profiled);
     return rc;
 }

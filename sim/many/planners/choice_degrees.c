@@ -27,34 +27,29 @@ static struct piper_node *piper_nodes(struct planner_choices *choices, const str
 int choose_piper(struct planner_choices *choices, const struct profiled *profiled, struct error *err)
 {
     struct piper_edge *edges = ARENA_ARRAY(&choices->arena, struct piper_edge, profiled->count);
-    struct piper question = {piper_nodes(choices, profiled),
-                             edges,
-                             profiled->count,
-                             profiled->count - 1,
-                             profiled->tensors,
-                             profiled->ntensors,
-                             choice_samples(profiled) / profiled->micro,
-                             profiled->gpus,
-                             profiled_bandwidth(profiled, profiled->gpus),
-                             profiled->memory,
-                             false,
-                             0,
-                             0};
+    struct piper question = {
+        .nodes = piper_nodes(choices, profiled), .edges = edges, .nnodes = profiled->count, .nedges = profiled->count - 1,
+        .tensors = profiled->tensors, .ntensors = profiled->ntensors, .devices = profiled->gpus,
+        .micro_batches = choice_samples(profiled) / profiled->micro, .memory = profiled->memory,
+        .bandwidth = profiled_bandwidth(profiled, profiled->gpus),
+    };
     struct planned planned, best = {.objective = INFINITY};
 
     for (size_t i = 0; i + 1 < profiled->count; i++)
         edges[i] = (struct piper_edge){(int)i, (int)i + 1, profiled_output(profiled, 0, i), 0, 0};
     (void)err;
-    BUG_IF(piper_plan(&question, &planned)); /* a chain has as many sets as layers, and one */
+    piper_plan(&question, &planned);
     for (size_t k = 0; k < profiled->ntensors && !choice_runs(profiled, &planned, false); k++)
         for (int d = 1; d * profiled->tensors[k] <= profiled->gpus; d++) {
             struct planned equal;
 
             question.data = d;
             question.tensor = profiled->tensors[k];
-            if (question.micro_batches % d || piper_plan(&question, &equal) || equal.objective >= best.objective)
+            if (question.micro_batches % d)
                 continue;
-            best = equal;
+            piper_plan(&question, &equal);
+            if (equal.objective < best.objective)
+                best = equal;
         }
     choice_flushed(choices, profiled, &(struct flushed){"piper", "", "of the slowest stage, a micro-batch", false},
                    &planned, &best);

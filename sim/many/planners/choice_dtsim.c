@@ -6,13 +6,13 @@
 #include <stdlib.h>
 
 #include "auto/auto.h"
+#include "auto/bound.h"
 #include "base/base.h"
 #include "model/model.h"
-#include "auto/bound.h"
 #include "planners/choice_internal.h"
-#include "run/memory_advice.h"
+#include "run/attempt.h"
+#include "run/memory_fit.h"
 #include "scenario/scenario.h"
-#include "workload/workload.h"
 
 enum { SETS = 8, PIPELINES_MOST = 64, SPLIT = 4 }; /* SPLIT: candidates that are tried with split: auto */
 static const char *const schedules[] = {"1f1b", "interleaved"};
@@ -37,6 +37,7 @@ struct candidate {
 struct space {
     struct planner_choices *choices;
     const struct profiled *profiled;
+    struct error *err;
     struct {
         struct candidate *items;
         size_t count, capacity;
@@ -58,32 +59,21 @@ static size_t candidate_sets(struct arena *arena, const struct candidate *candid
 }
 
 /* s an iteration, at least or, with `replayed`, as simulated; INFINITY: it cannot be, or does not fit. */
-static double candidate_seconds(const struct profiled *profiled, const struct candidate *candidate, bool replayed)
+static double candidate_seconds(const struct profiled *profiled, const struct candidate *candidate, bool replayed,
+                                struct error *err)
 {
-    struct arena arena = {0};
-    const char *sets[SETS];
-    size_t nsets = candidate_sets(&arena, candidate, sets);
-    struct scenario varied = {0};
-    struct workload workload = {0};
-    struct run run = {0};
-    struct error found = {0};
+    const struct simulate_options how = {.engine = ENGINE_FAST, .numbers = true};
+    struct attempt attempt = {.of = profiled->scenario};
     double seconds = INFINITY;
 
-    if (!scenario_vary(profiled->scenario, sets, nsets, &varied, &found) &&
-        !workload_init(&workload, &varied, &found) && !memory_is_short(&workload)) {
-        struct simulate_options options = simulate_numbers_of(&varied);
-
-        options.engine = ENGINE_FAST;
+    attempt.nsets = candidate_sets(&attempt.arena, candidate, attempt.sets);
+    if (!attempt_build(&attempt) && !memory_is_short(&attempt.workload)) {
         if (!replayed)
-            seconds = workload_bound(&workload, NULL, NULL);
-        else if (!simulate(&workload, options, &run, &found) && !memory_check(&run, false, &found))
-            seconds = run.metrics.iteration_time;
+            seconds = workload_bound(&attempt.workload, NULL, NULL);
+        else if (!attempt_simulate(&attempt, how))
+            seconds = attempt.run.metrics.iteration_time;
     }
-    run_release(&run);
-    workload_release(&workload);
-    scenario_release(&varied);
-    arena_release(&arena);
-    error_release(&found);
+    attempt_end(&attempt, err);
     return seconds;
 }
 
@@ -93,7 +83,7 @@ static void add_candidates(struct space *space, struct candidate candidate)
         candidate.schedule = schedules[s];
         candidate.way = ways[0];
         candidate.seconds = INFINITY;
-        candidate.bound = candidate_seconds(space->profiled, &candidate, false);
+        candidate.bound = candidate_seconds(space->profiled, &candidate, false, space->err);
         if (isfinite(candidate.bound))
             *GROW(&space->list) = candidate;
     }
@@ -135,7 +125,7 @@ static void try_way(struct space *space, size_t way, struct candidate *best)
         if (isfinite(candidate->seconds))
             continue;
         candidate->way = ways[way];
-        candidate->seconds = candidate_seconds(space->profiled, candidate, true);
+        candidate->seconds = candidate_seconds(space->profiled, candidate, true, space->err);
         if (candidate->seconds < best->seconds)
             *best = *candidate;
     }
@@ -160,7 +150,7 @@ static void try_splits(struct space *space, struct candidate *best)
         if (candidate.pipeline == 1 || isinf(candidate.seconds))
             continue;
         candidate.split = true;
-        candidate.seconds = candidate_seconds(space->profiled, &candidate, true);
+        candidate.seconds = candidate_seconds(space->profiled, &candidate, true, space->err);
         tried++;
         if (candidate.seconds < best->seconds)
             *best = candidate;
@@ -183,11 +173,10 @@ static void describe(struct planner_choices *choices, const struct candidate *be
 
 int choose_dtsim(struct planner_choices *choices, const struct profiled *profiled, struct error *err)
 {
-    struct space space = {.choices = choices, .profiled = profiled};
+    struct space space = {.choices = choices, .profiled = profiled, .err = err};
     struct planned planned = {.objective = INFINITY};
     struct candidate best = {.seconds = INFINITY};
 
-    (void)err;
     find_candidates(&space);
     array_sort(space.list.items, space.list.count, sizeof *space.list.items, by_bound);
     for (size_t w = 0; w < COUNT(ways); w++)
@@ -200,5 +189,5 @@ int choose_dtsim(struct planner_choices *choices, const struct profiled *profile
     if (planned.count)
         describe(choices, &best);
     free(space.list.items);
-    return 0;
+    return err->system ? -1 : 0;
 }

@@ -5,18 +5,7 @@
 
 #include "base/base.h"
 
-enum { SETS_MOST = 4096 };
 #define FITS 1e-9 /* B that may be too many, as in the released program */
-
-/* A set of layers. */
-struct set {
-    uint64_t words[PIPER_NODES / 64];
-};
-
-static inline bool set_has(const struct set *set, size_t node)
-{
-    return set->words[node / 64] >> node % 64 & 1;
-}
 
 /* The layers of a stage with the cost and the memory of each of their options on one data and tensor degree. */
 struct stage_items {
@@ -27,7 +16,7 @@ struct stage_items {
 };
 
 /* B that cross the border of the stage at one of its layers, there and back. */
-static double edge_bytes(const struct piper *question, const struct set *stage, size_t node, bool group)
+static double edge_bytes(const struct piper *question, size_t begin, size_t end, size_t node, bool group)
 {
     double bytes = 0;
 
@@ -35,25 +24,23 @@ static double edge_bytes(const struct piper *question, const struct set *stage, 
         const struct piper_edge *edge = &question->edges[e];
         size_t from = (size_t)edge->from, to = (size_t)edge->to;
 
-        if (to == node && !set_has(stage, from))
+        if (to == node && (from < begin || from >= end))
             bytes += 2 * (edge->bytes + (group ? edge->to_group : 0));
-        if (from == node && !set_has(stage, to))
+        if (from == node && (to < begin || to >= end))
             bytes += 2 * (edge->bytes + (group ? edge->from_group : 0));
     }
     return bytes;
 }
 
-static void stage_items(const struct piper *question, const struct set *stage, size_t tensor, int data,
+/* Of the layers from `begin` to `end` - 1. */
+static void stage_items(const struct piper *question, size_t begin, size_t end, size_t tensor, int data,
                         struct stage_items *items)
 {
     items->count = 0;
-    for (size_t node = 0; node < question->nnodes; node++) {
+    for (size_t node = begin; node < end; node++) {
         struct stage_item *item = &items->items[items->count];
-        double bytes;
+        double bytes = edge_bytes(question, begin, end, node, question->tensors[tensor] > 1);
 
-        if (!set_has(stage, node))
-            continue;
-        bytes = edge_bytes(question, stage, node, question->tensors[tensor] > 1);
         for (int o = 0; o < PIPER_OPTIONS; o++) {
             const struct piper_option *option = &question->nodes[node].options[tensor][o];
             double exchanged = 4 * (data - 1) * option->weights / data / question->micro_batches;
@@ -117,55 +104,6 @@ static double released(const struct stage_items *items, const int *fastest, int 
     return sum;
 }
 
-/* A choice for the first layers: none that is faster holds less. */
-struct kept {
-    double memory, seconds;
-    size_t recomputed;
-};
-
-static int by_memory(const void *left, const void *right)
-{
-    const struct kept *a = left, *b = right;
-
-    if (a->memory < b->memory || a->memory > b->memory)
-        return a->memory < b->memory ? -1 : 1;
-    return (a->seconds > b->seconds) - (a->seconds < b->seconds);
-}
-
-static double exact(const struct piper *question, const struct stage_items *items, int flying, size_t *recomputed)
-{
-    struct kept *kept = xcalloc(1, sizeof *kept);
-    size_t count = 1;
-    double best = INFINITY;
-
-    for (size_t i = 0; i < items->count; i++) {
-        struct kept *more = xcalloc(2 * count + 1, sizeof *more);
-        size_t n = 0, left = 0;
-
-        for (size_t k = 0; k < count; k++)
-            for (int o = 0; o < PIPER_OPTIONS; o++) {
-                double memory = kept[k].memory + memory_of(&items->items[i], o, flying);
-
-                if (memory <= question->memory)
-                    more[n++] = (struct kept){memory, kept[k].seconds + items->items[i].seconds[o],
-                                              kept[k].recomputed + (size_t)o};
-            }
-        array_sort(more, n, sizeof *more, by_memory);
-        for (size_t k = 0; k < n; k++)
-            if (!left || more[k].seconds < more[left - 1].seconds)
-                more[left++] = more[k];
-        free(kept);
-        kept = more;
-        count = left;
-    }
-    if (count) {
-        best = kept[count - 1].seconds;
-        *recomputed = kept[count - 1].recomputed;
-    }
-    free(kept);
-    return best;
-}
-
 /* TPS with that many micro-batches in flight; INFINITY: it does not fit. *recomputed: number of recomputed layers. */
 static double stage_knapsack(const struct piper *question, const struct stage_items *items, int flying,
                              size_t *recomputed)
@@ -184,12 +122,10 @@ static double stage_knapsack(const struct piper *question, const struct stage_it
     }
     if (isinf(seconds) || least > question->memory)
         return INFINITY;
-    if (fast > question->memory && question->exact)
-        return exact(question, items, flying, recomputed);
     return released(items, fastest, flying, fast > question->memory ? fast - question->memory : 0, recomputed);
 }
 
-/* How the layers of a set are best divided: the first stage, and what is left for the others. */
+/* How the last layers are best divided: the first stage, and how many are left for the others. */
 struct cut {
     int rest, tensor, data, devices, sum;
 };
@@ -197,68 +133,14 @@ struct cut {
 struct dynamic {
     const struct piper *question;
     int devices, sum; /* the most of each: k and s */
-    struct {
-        struct set *items;
-        size_t count, capacity;
-    } sets;        /* smaller ones first */
-    double *least; /* dp, [(set * (devices + 1) + k) * (sum + 1) + s] */
+    double *least; /* dp, [(layers * (devices + 1) + k) * (sum + 1) + s] */
     struct cut *cuts;
-    double *times; /* TPS of one pair of sets and degrees, by micro-batches in flight */
+    double *times; /* TPS of one stage and its degrees, by micro-batches in flight */
 };
 
 static size_t place(const struct dynamic *dynamic, size_t set, int k, int s)
 {
     return (set * (size_t)(dynamic->devices + 1) + (size_t)k) * (size_t)(dynamic->sum + 1) + (size_t)s;
-}
-
-/* Whether all successors of the layer are in the set. */
-static bool may_join(const struct piper *question, const struct set *set, size_t node)
-{
-    for (size_t e = 0; e < question->nedges; e++)
-        if (question->edges[e].from == (int)node && !set_has(set, (size_t)question->edges[e].to))
-            return false;
-    return true;
-}
-
-static void add_set(struct dynamic *dynamic, const struct set *set)
-{
-    for (size_t i = dynamic->sets.count; i-- > 0;)
-        if (memcmp(&dynamic->sets.items[i], set, sizeof *set) == 0)
-            return;
-    *GROW(&dynamic->sets) = *set;
-}
-
-/* From the empty set, each found set and one more layer: so they stand in the order of their sizes. */
-static int find_sets(struct dynamic *dynamic)
-{
-    size_t nodes = dynamic->question->nnodes, last = 0;
-
-    add_set(dynamic, &(struct set){{0}});
-    for (size_t i = 0; i < dynamic->sets.count; i++)
-        for (size_t node = 0; node < nodes; node++) {
-            struct set set = dynamic->sets.items[i];
-
-            if (set_has(&set, node) || !may_join(dynamic->question, &set, node))
-                continue;
-            set.words[node / 64] |= (uint64_t)1 << node % 64;
-            add_set(dynamic, &set);
-            if (dynamic->sets.count > SETS_MOST)
-                return -1;
-        }
-    for (size_t node = 0; node < nodes; node++)
-        last += set_has(&dynamic->sets.items[dynamic->sets.count - 1], node);
-    return last == nodes ? 0 : -1;
-}
-
-/* The layers of one set that are not in the other; false: the other is no part of it. */
-static bool difference(const struct set *set, const struct set *rest, struct set *stage)
-{
-    for (size_t w = 0; w < COUNT(set->words); w++) {
-        if (rest->words[w] & ~set->words[w])
-            return false;
-        stage->words[w] = set->words[w] & ~rest->words[w];
-    }
-    return true;
 }
 
 static void take_degrees(struct dynamic *dynamic, size_t set, size_t rest, size_t tensor, int data)
@@ -281,24 +163,22 @@ static void take_pair(struct dynamic *dynamic, size_t set, size_t rest)
 {
     const struct piper *question = dynamic->question;
     struct stage_items *items = xmalloc(sizeof *items);
-    struct set stage;
-    size_t recomputed;
+    size_t recomputed, nodes = question->nnodes;
 
-    if (difference(&dynamic->sets.items[set], &dynamic->sets.items[rest], &stage))
-        for (size_t t = 0; t < question->ntensors; t++)
-            for (int d = 1; d * question->tensors[t] <= dynamic->devices && d <= dynamic->sum; d++) {
-                bool fits = true;
+    for (size_t t = 0; t < question->ntensors; t++)
+        for (int d = 1; d * question->tensors[t] <= dynamic->devices && d <= dynamic->sum; d++) {
+            bool fits = true;
 
-                if (question->micro_batches % d || (question->data && question->data != d) ||
-                    (question->tensor && question->tensor != question->tensors[t]))
-                    continue;
-                stage_items(question, &stage, t, d, items);
-                for (int flying = 1; flying <= (dynamic->sum + d - 1) / d; flying++) {
-                    dynamic->times[flying] = fits ? stage_knapsack(question, items, flying, &recomputed) : INFINITY;
-                    fits = isfinite(dynamic->times[flying]);
-                }
-                take_degrees(dynamic, set, rest, t, d);
+            if (question->micro_batches % d || (question->data && question->data != d) ||
+                (question->tensor && question->tensor != question->tensors[t]))
+                continue;
+            stage_items(question, nodes - set, nodes - rest, t, d, items);
+            for (int flying = 1; flying <= (dynamic->sum + d - 1) / d; flying++) {
+                dynamic->times[flying] = fits ? stage_knapsack(question, items, flying, &recomputed) : INFINITY;
+                fits = isfinite(dynamic->times[flying]);
             }
+            take_degrees(dynamic, set, rest, t, d);
+        }
     free(items);
 }
 
@@ -322,7 +202,7 @@ static void trace(const struct dynamic *dynamic, struct planned *planned)
 {
     const struct piper *question = dynamic->question;
     struct stage_items *items = xmalloc(sizeof *items);
-    size_t set = dynamic->sets.count - 1, begin = 0;
+    size_t nodes = question->nnodes, set = nodes;
     double most = planned->objective * (1 + ROUNDING);
     int k = 0, s = 0;
 
@@ -333,14 +213,11 @@ static void trace(const struct dynamic *dynamic, struct planned *planned)
     while (set) {
         const struct cut *cut = &dynamic->cuts[place(dynamic, set, k, s)];
         struct planned_stage *stage = &planned->stages[planned->count++];
-        struct set layers;
 
         BUG_IF(planned->count == PLANNED_MOST);
-        difference(&dynamic->sets.items[set], &dynamic->sets.items[cut->rest], &layers);
-        stage_items(question, &layers, (size_t)cut->tensor, cut->data, items);
-        *stage = (struct planned_stage){begin, begin + items->count, cut->data, question->tensors[cut->tensor], 0};
+        *stage = (struct planned_stage){nodes - set, nodes - (size_t)cut->rest, cut->data, question->tensors[cut->tensor], 0};
+        stage_items(question, stage->begin, stage->end, (size_t)cut->tensor, cut->data, items);
         stage_knapsack(question, items, (cut->sum + cut->data - 1) / cut->data, &stage->recomputed);
-        begin = stage->end;
         set = (size_t)cut->rest;
         k = cut->devices - cut->data * stage->tensor;
         s = cut->sum - cut->data;
@@ -348,35 +225,28 @@ static void trace(const struct dynamic *dynamic, struct planned *planned)
     free(items);
 }
 
-int piper_plan(const struct piper *question, struct planned *planned)
+void piper_plan(const struct piper *question, struct planned *planned)
 {
     struct dynamic dynamic = {.question = question, .devices = question->devices};
-    size_t sets, size;
-    int rc;
+    size_t nodes = question->nnodes, size;
 
+    BUG_IF(nodes > PIPER_NODES);
     dynamic.sum = question->micro_batches < question->devices ? question->micro_batches : question->devices;
-    rc = question->nnodes > PIPER_NODES ? -1 : find_sets(&dynamic);
-    sets = rc ? 1 : dynamic.sets.count;
-    size = place(&dynamic, sets, 0, 0);
+    size = place(&dynamic, nodes + 1, 0, 0);
     dynamic.least = xcalloc(size, sizeof *dynamic.least);
     dynamic.cuts = xcalloc(size, sizeof *dynamic.cuts);
     dynamic.times = xcalloc((size_t)dynamic.sum + 2, sizeof *dynamic.times);
     for (size_t i = place(&dynamic, 1, 0, 0); i < size; i++)
         dynamic.least[i] = INFINITY;
-    for (size_t set = 1; set < sets; set++) {
+    for (size_t set = 1; set <= nodes; set++) {
         for (size_t rest = 0; rest < set; rest++)
             take_pair(&dynamic, set, rest);
         take_less(&dynamic, set);
     }
-    *planned = (struct planned){.objective = INFINITY};
-    if (!rc) {
-        planned->objective = dynamic.least[place(&dynamic, sets - 1, dynamic.devices, dynamic.sum)];
-        if (isfinite(planned->objective))
-            trace(&dynamic, planned);
-    }
-    free(dynamic.sets.items);
+    *planned = (struct planned){.objective = dynamic.least[place(&dynamic, nodes, dynamic.devices, dynamic.sum)]};
+    if (isfinite(planned->objective))
+        trace(&dynamic, planned);
     free(dynamic.least);
     free(dynamic.cuts);
     free(dynamic.times);
-    return rc;
 }

@@ -1,7 +1,7 @@
-/* piper: Piper's division of a graph of layers into stages, each with a data and a tensor degree and a choice, layer by
- * layer, of what is recomputed (Tarnawski et al. 2021, NeurIPS, sections 3 and 4; msr-fiddle/piper d7fc8cf, algo.cpp).
+/* piper: Piper's division of layers, one after the other, into stages, each with a data and a tensor degree and a choice,
+ * layer by layer, of what is recomputed (Tarnawski et al. 2021, NeurIPS, sections 3 and 4; msr-fiddle/piper d7fc8cf, algo.cpp).
  *
- * For sets I of layers that hold all successors of their layers, at most k devices and sums s of data degrees,
+ * For the last layers I, at most k devices and sums s of data degrees,
  *
  *     dp(I, k, s) = min over I' in I, t, d of max( dp(I', k - d t, s - d), TPS(I \ I', t, d, s) )
  *
@@ -10,7 +10,7 @@
  *     TPS = ( sum of compute + sum over edges in and out of 2 (bytes + bytes to divide or gather them) / B ) / d
  *           + 4 (d - 1) weights / (d N B),      subject to sum of (a ceil(s / d) + b) <= memory.
  *
- * TPS is s of a sample: N micro-batches. Which layers are recomputed is a knapsack: in the released program all of them
+ * TPS is s of a sample: N micro-batches. Which layers are recomputed is a knapsack; as in the released program, all of them
  * take their fastest option, and then the layers whose change costs least for the memory that it frees are changed
  * until all fit. */
 #ifndef DTSIM_PIPER_H
@@ -30,7 +30,7 @@ struct piper_option {
 struct piper_node {
     struct piper_option options[PIPER_TENSORS][PIPER_OPTIONS];
 };
-/* B that one layer sends another, and, in a tensor group, B with which the sender and the receiver divide or gather
+/* B that one layer sends a later one, and, in a tensor group, B with which the sender and the receiver divide or gather
  * them. */
 struct piper_edge {
     int from, to;
@@ -45,12 +45,9 @@ struct piper {
     size_t ntensors;
     int micro_batches, devices;
     double bandwidth, memory; /* B/s, B */
-    bool exact;               /* the best choice of recomputed layers, not the released one */
     int data, tensor;         /* of all stages; 0: any */
 };
 
-/* Stages of graphs that are no chains hold layers that do not follow each other: begin and end then say only how many.
- * -1: the graph has too many sets of layers (or a circle). */
-int piper_plan(const struct piper *question, struct planned *planned);
+void piper_plan(const struct piper *question, struct planned *planned);
 
 #endif

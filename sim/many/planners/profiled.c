@@ -2,12 +2,11 @@
 
 #include <math.h>
 
-#include "auto/auto.h"
 #include "base/base.h"
 #include "config/conf.h"
 #include "hardware/cluster.h"
 #include "model/model.h"
-#include "run/run.h"
+#include "run/attempt.h"
 #include "scenario/scenario.h"
 #include "stage/exchange_cost.h"
 #include "stage/memory.h"
@@ -82,25 +81,20 @@ static int read_degree(struct profiled *profiled, int tensor, struct error *err)
         arena_printf(&profiled->arena, "strategy.tensor=%d", tensor),
         arena_printf(&profiled->arena, "batch={global: %d, micro: %d}", profiled->micro, profiled->micro),
     };
-    struct scenario varied = {0};
-    struct workload workload = {0};
-    struct error found = {0};
-    int rc = scenario_vary(profiled->scenario, sets, COUNT(sets), &varied, &found) ||
-                     workload_init(&workload, &varied, &found) ?
-                 -1 :
-                 0;
+    struct attempt attempt = {.of = profiled->scenario};
+    enum attempted came;
+    int rc = 0;
 
-    if (!rc)
-        read_layers(profiled, &workload, tensor);
-    else if (profiled->ntensors && error_exit_code(&found) == EXIT_INFEASIBLE)
+    for (size_t i = 0; i < COUNT(sets); i++)
+        attempt_set(&attempt, "%s", sets[i]);
+    came = attempt_build(&attempt);
+    if (!came)
+        read_layers(profiled, &attempt.workload, tensor);
+    else if (profiled->ntensors && error_exit_code(&attempt.found) == EXIT_INFEASIBLE)
         rc = 1;
     else
-        for (int i = 0; i < found.count; i++)
-            error_add(err, found.messages[i].code, found.messages[i].loc, "%s", found.messages[i].text);
-    error_release(&found);
-    workload_release(&workload);
-    scenario_release(&varied);
-    return rc;
+        rc = (error_copy(&attempt.found, err), -1);
+    return attempt_end(&attempt, err) ? -1 : rc;
 }
 
 int profiled_read(const struct scenario *scenario, int micro, struct profiled *profiled, struct error *err)
@@ -123,7 +117,7 @@ int profiled_read(const struct scenario *scenario, int micro, struct profiled *p
                                          cluster_node_bandwidth(cluster, 0, LINK_NIC_UP) *
                                              fmin(1, (double)cluster_node_nics(cluster, 0) / profiled->per_node);
     if (node_get(scenario->parallelism.node, "tensor"))
-        return read_degree(profiled, scenario->parallelism.tensor, err);
+        return read_degree(profiled, scenario_most_tensor(scenario), err);
     for (int tensor = 1; !rc && tensor <= profiled->per_node && profiled->ntensors < PIPER_TENSORS; tensor *= 2)
         rc = read_degree(profiled, tensor, err);
     return rc < 0 ? -1 : 0;

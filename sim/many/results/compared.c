@@ -131,8 +131,7 @@ static int pass_on(const struct error *found, struct error *err)
 {
     if (error_exit_code(found) == EXIT_INFEASIBLE && !found->system)
         return 0;
-    for (int i = 0; i < found->count; i++)
-        error_add(err, found->messages[i].code, found->messages[i].loc, "%s", found->messages[i].text);
+    error_copy(found, err);
     return -1;
 }
 

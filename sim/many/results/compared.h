@@ -49,7 +49,7 @@ int compared_add(struct compared *compared, const char *path, const char *const 
  * keys stand above columns, not words for them. */
 void compared_print(const struct compared *compared, bool markdown, bool keys, FILE *out);
 /* For programs, all columns in SI units. */
-void compared_print_csv(const struct compared *compared, FILE *out);
+extern const struct view compared_view;
 json_t *compared_json(const struct compared *compared);
 void compared_release(struct compared *compared);
 

@@ -4,50 +4,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/decimal.h"
 #include "base/sheet.h"
 #include "base/text.h"
 #include "base/words.h"
 #include "files/json.h"
 #include "report/outcome.h"
 #include "store/tie.h"
+#include "view/view.h"
 
-/* A column: its key, under which rows have it too, and its place in the table for people, who lack the room for the last
- * ones first; 0: they do not see it. */
-static const struct column {
-    const char *key;
-    size_t place;
-    bool other_than_one;         /* people see it only where a row has another number than 1 */
-} columns[] = {
-    {"gpus", 1, false},
-    {"samples_per_s", 2, false},
-    {"tokens_per_s", 0, false},
-    {"speedup", 3, false},
-    {"rank", 5, false},
-    {"iteration_time_s", 6, false},
-    {"iteration_time_s_p10", 0, false},
-    {"iteration_time_s_p90", 0, false},
-    {"stated_error_share", 0, false},
-    {"expected_error_share", 0, false},
-    {"expected_ratio_error_share", 0, false},
-    {"expected_ratio_error_share_p90", 0, false},
-    {"bubble_fraction", 9, false},
-    {"utilization", 10, false},
-    {"exposed_communication_s", 11, false},
-    {"mfu", 7, false},
-    {"peak_memory_bytes", 8, false},
-    {"weight_versions", 12, true},
-    {"relative_work", 4, true},
+/* The columns for people, who lack the room for the last ones first. */
+static const char *const columns[] = {
+    "gpus", "samples_per_s", "speedup", "relative_work", "rank", "iteration_time_s", "mfu", "peak_memory_bytes", "bubble_fraction",
+    "utilization", "exposed_communication_s", "weight_versions",
 };
-
-/* The column of that place; NULL: there is none. */
-static const struct column *column_of(size_t place)
-{
-    for (size_t c = 0; c < COUNT(columns); c++)
-        if (columns[c].place == place)
-            return &columns[c];
-    return NULL;
-}
 
 static double metric_of(const json_t *row, const char *key)
 {
@@ -84,17 +53,17 @@ static double relative_work(const json_t *row, const json_t *first)
     return given != first_given ? NAN : fabs(ratio - 1) < ROUNDING ? 1 : ratio;
 }
 
-static double value_of(const struct compared *compared, size_t row, const struct column *column)
+static double value_of(const struct compared *compared, size_t row, const char *key)
 {
     const struct compared_row *first = baseline(compared);
     const json_t *of = compared->rows.items[row].row;
 
-    if (!strcmp(column->key, "rank"))
+    if (!strcmp(key, "rank"))
         return compared->rows.items[row].rank.rank ? (double)compared->rows.items[row].rank.rank : NAN;
-    if (!strcmp(column->key, "relative_work"))
+    if (!strcmp(key, "relative_work"))
         return first ? relative_work(of, first->row) : NAN;
-    if (strcmp(column->key, "speedup"))
-        return metric_of(of, column->key);
+    if (strcmp(key, "speedup"))
+        return metric_of(of, key);
     return first ? metric_of(of, "samples_per_s") / metric_of(first->row, "samples_per_s") : NAN;
 }
 
@@ -122,21 +91,21 @@ static bool works_differ(const struct compared *compared)
 }
 
 /* The column's numbers by row; whether people see it. */
-static bool read_column(const struct compared *compared, const struct column *column, double *numbers)
+static bool read_column(const struct compared *compared, const char *key, double *numbers)
 {
     size_t known = 0;
     bool other = false;
 
     for (size_t i = 0; i < compared->rows.count; i++) {
-        numbers[i] = refused(compared, i) ? NAN : value_of(compared, i, column);
+        numbers[i] = refused(compared, i) ? NAN : value_of(compared, i, key);
         known += isnan(numbers[i]) ? 0 : 1;
         other |= !isnan(numbers[i]) && numbers[i] != 1;
     }
-    if (!strcmp(column->key, "rank"))        /* among one there is no order */
+    if (!strcmp(key, "rank"))        /* among one there is no order */
         return known > 1;
-    if (!strcmp(column->key, "relative_work"))
+    if (!strcmp(key, "relative_work"))
         return works_differ(compared);
-    return known && (!column->other_than_one || other);
+    return known && (other || strcmp(key, "weight_versions") != 0);
 }
 
 static bool has_note(const struct compared_row *row, const char *text)
@@ -221,7 +190,7 @@ static void print_caveats(const struct notes *notes, bool markdown, FILE *out)
 }
 
 static void add_cells(struct sheet *sheet, const struct compared *compared, const struct notes *notes,
-                      const struct column *const *shown, size_t count, const struct number_style *styles)
+                      const char *const *shown, size_t count, const struct number_style *styles)
 {
     for (size_t i = 0; i < compared->rows.count; i++) {
         const json_t *row = compared->rows.items[i].row;
@@ -240,7 +209,7 @@ static void add_cells(struct sheet *sheet, const struct compared *compared, cons
         }
         for (size_t c = 0; c < count && !reason; c++) {
             char text[CLIP_SIZE];
-            bool rank = !strcmp(shown[c]->key, "rank");
+            bool rank = !strcmp(shown[c], "rank");
 
             sheet_add(sheet, rank ? tie_text(compared->rows.items[i].rank, text, sizeof text) :
                              number_text(&styles[c], value_of(compared, i, shown[c]), text, sizeof text));
@@ -312,7 +281,7 @@ static void print_notes(const struct compared *compared, bool versions, bool mar
 void compared_print(const struct compared *compared, bool markdown, bool keys, FILE *out)
 {
     struct sheet sheet = {.left = 1, .needed = 2};
-    const struct column *shown[COUNT(columns)], *column;
+    const char *shown[COUNT(columns)];
     struct number_style styles[COUNT(columns)];
     double *numbers = xcalloc(compared->rows.count, sizeof *numbers);
     struct notes notes = {0};
@@ -321,13 +290,13 @@ void compared_print(const struct compared *compared, bool markdown, bool keys, F
     char unit[32];
 
     sheet_head(&sheet, "scenario", "");
-    for (size_t place = 1; (column = column_of(place)); place++) {
-        if (!read_column(compared, column, numbers))
+    for (size_t c = 0; c < COUNT(columns); c++) {
+        if (!read_column(compared, columns[c], numbers))
             continue;
-        versions |= !strcmp(column->key, "weight_versions");
-        styles[count] = number_style_of(column->key, numbers, compared->rows.count);
-        shown[count] = column;
-        sheet_head(&sheet, keys ? column->key : words_of(&sheet.arena, column->key),
+        versions |= !strcmp(columns[c], "weight_versions");
+        styles[count] = number_style_of(columns[c], numbers, compared->rows.count);
+        shown[count] = columns[c];
+        sheet_head(&sheet, keys ? columns[c] : words_of(&sheet.arena, columns[c]),
                    number_unit(&styles[count], unit, sizeof unit));
         count++;
     }
@@ -346,58 +315,42 @@ void compared_print(const struct compared *compared, bool markdown, bool keys, F
     free(numbers);
 }
 
-static const char *const texts[] = {"status", "engine", "setup", "software", "model", "gpu", "rule", "reason"};
-
-void compared_print_csv(const struct compared *compared, FILE *out)
+/* As the row has it; NULL: it does not. */
+static json_t *text_of(const struct compared *compared, size_t row, const char *key)
 {
-    fputs("name", out);
-    for (size_t c = 0; c < COUNT(columns); c++)
-        fprintf(out, ",%s", columns[c].key);
-    for (size_t k = 0; k < COUNT(texts); k++)
-        fprintf(out, ",%s", texts[k]);
-    for (size_t i = 0; i < compared->rows.count; i++) {
-        fputc('\n', out);
-        text_write(TEXT_CSV, compared->rows.items[i].name, out);
-        for (size_t c = 0; c < COUNT(columns); c++) {
-            double value = value_of(compared, i, &columns[c]);
-
-            putc(',', out);
-            if (isfinite(value))
-                decimal_write(value, out);
-        }
-        for (size_t k = 0; k < COUNT(texts); k++) {
-            const char *text = json_string_value(json_object_get(compared->rows.items[i].row, texts[k]));
-
-            fputc(',', out);
-            text_write(TEXT_CSV, text ? text : "", out);
-        }
-    }
-    fputc('\n', out);
+    return json_incref(json_object_get(compared->rows.items[row].row, key));
 }
+
+static json_t *metric_json(const struct compared *compared, size_t row, const char *key)
+{
+    json_t *value = json_object_get(json_object_get(compared->rows.items[row].row, "metrics"), key);
+
+    return value ? json_incref(value) : json_null();
+}
+
+static json_t *rank_json(const struct compared_row *row)
+{
+    return row->rank.rank ? json_count(row->rank.rank) : json_null();
+}
+
+#define METRIC(ROW, key) ROW(key, metric_json(it, i, #key), "as in result.json")
+#define TEXT(ROW, key, brief) ROW(key, text_of(it, i, #key), brief)
+#define COMPARED(ROW) \
+    ROW(name, json_words(it->rows.items[i].name), "of the scenario, or what is set") \
+    METRIC(ROW, gpus) METRIC(ROW, samples_per_s) METRIC(ROW, tokens_per_s) \
+    ROW(speedup, json_finite(value_of(it, i, "speedup")), "samples_per_s over those of the first row that has any") \
+    ROW(rank, rank_json(&it->rows.items[i]), "place by samples_per_s; rows that cannot be told apart share one") \
+    METRIC(ROW, iteration_time_s) METRIC(ROW, iteration_time_s_p10) METRIC(ROW, iteration_time_s_p90) \
+    METRIC(ROW, stated_error_share) METRIC(ROW, expected_error_share) METRIC(ROW, expected_ratio_error_share) \
+    METRIC(ROW, expected_ratio_error_share_p90) METRIC(ROW, bubble_fraction) METRIC(ROW, utilization) \
+    METRIC(ROW, exposed_communication_s) METRIC(ROW, mfu) METRIC(ROW, peak_memory_bytes) METRIC(ROW, weight_versions) \
+    ROW(relative_work, json_finite(value_of(it, i, "relative_work")), "forward and backward of a sample over the first row's") \
+    TEXT(ROW, status, "as rows of sweeps have it") TEXT(ROW, engine, "that simulated it") TEXT(ROW, setup, "as in result.json") \
+    TEXT(ROW, software, "the same") TEXT(ROW, model, "the same") TEXT(ROW, gpu, "the same") \
+    TEXT(ROW, rule, "of what is infeasible") TEXT(ROW, reason, "why it is not ok")
+VIEW_SHARED(compared_view, struct compared, it, COMPARED)
 
 json_t *compared_json(const struct compared *compared)
 {
-    json_t *list = json_array();
-
-    for (size_t i = 0; i < compared->rows.count; i++) {
-        json_t *json = json_pack("{s:o}", "name", json_words(compared->rows.items[i].name));
-
-        for (size_t c = 0; c < COUNT(columns); c++) {
-            json_t *value = json_object_get(json_object_get(compared->rows.items[i].row, "metrics"), columns[c].key);
-            bool own = !strcmp(columns[c].key, "speedup") || !strcmp(columns[c].key, "relative_work");
-            double ratio = own ? value_of(compared, i, &columns[c]) : NAN;
-            size_t rank = !strcmp(columns[c].key, "rank") ? compared->rows.items[i].rank.rank : 0;
-
-            json_put(json, columns[c].key, isfinite(ratio) ? json_real(ratio) :
-                                rank ? json_integer((json_int_t)rank) : value ? json_incref(value) : json_null());
-        }
-        for (size_t k = 0; k < COUNT(texts); k++) {
-            json_t *text = json_object_get(compared->rows.items[i].row, texts[k]);
-
-            if (text)
-                json_object_set(json, texts[k], text);
-        }
-        json_append(list, json);
-    }
-    return list;
+    return view_each(&compared_view, compared, compared->rows.count);
 }

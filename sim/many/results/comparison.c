@@ -4,44 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "auto/auto.h"
 #include "base/base.h"
-#include "config/conf.h"
 #include "model/model.h"
 #include "report/outcome.h"
+#include "run/attempt.h"
 #include "run/memory_advice.h"
 #include "scenario/scenario.h"
 #include "stage/memory.h"
-#include "workload/workload.h"
 
 enum { MICRO_MAX = 1 << 20 };
-
-/* Whether larger micro-batches fit, with the same number of them. Memory follows from the order alone, so the engine
- * without a network finds it; or the planner finds that no plan of the layers fits. */
-static int micro_fits(const struct scenario *scenario, int micro, bool *fit, struct error *err)
-{
-    const struct simulate_options options = {.engine = ENGINE_IDEAL, .free_network = true};
-    struct error own = {0};
-    struct arena arena = {0};
-    struct scenario varied;
-    struct workload workload = {0};
-    const char *const sets[] = {
-        arena_printf(&arena, "batch.micro=%d", micro),
-        arena_printf(&arena, "batch.global=%d", micro * scenario->parallelism.data * scenario->plan.micro_batches),
-    };
-    bool planned = scenario_by_layers(scenario);
-    int rc = scenario_vary(scenario, sets, node_get(scenario->batch.node, "global") ? 2 : 1, &varied, err);
-
-    *fit = !rc && !workload_init(&workload, &varied, &own) &&
-           memory_fits(&workload, options, false, &own);
-    for (int i = 0; i < own.count && !(planned && error_exit_code(&own) == EXIT_INFEASIBLE); i++)
-        rc = error_add(err, own.messages[i].code, own.messages[i].loc, "%s", own.messages[i].text);
-    workload_release(&workload);
-    scenario_release(&varied);
-    arena_release(&arena);
-    error_release(&own);
-    return rc;
-}
 
 /* Doubles until it does not fit, then halves the rest. */
 static int largest_micro(const struct scenario *scenario, int *largest, struct error *err)
@@ -54,7 +25,7 @@ static int largest_micro(const struct scenario *scenario, int *largest, struct e
     if (!model_has_samples(&scenario->model) || isinf(memory_limit(scenario)) || scenario->views)
         return 0;            /* of ranks with unequal degrees not all numbers of samples divide */
     for (; fit && high <= MICRO_MAX && high * each <= 2e9; high *= 2) {
-        if (micro_fits(scenario, high, &fit, err))
+        if (memory_fits_micro(scenario, high, &fit, err))
             return -1;
         low = fit ? high : low;
     }
@@ -63,7 +34,7 @@ static int largest_micro(const struct scenario *scenario, int *largest, struct e
     for (high /= 2; high - low > 1;) {
         int middle = low + (high - low) / 2;
 
-        if (micro_fits(scenario, middle, &fit, err))
+        if (memory_fits_micro(scenario, middle, &fit, err))
             return -1;
         *(fit ? &low : &high) = middle;
     }
@@ -83,11 +54,9 @@ void comparison_refused(struct comparison *comparison, const char *name, const s
 int comparison_init(struct comparison *comparison, const char *name, const struct scenario *scenario,
                     const struct comparison *baseline, struct error *err)
 {
-    struct workload workload;
-    struct run run = {0};
-    const struct metrics *metrics = &run.metrics;
-    int rc = workload_init(&workload, scenario, err) ||
-             simulate(&workload, simulate_numbers_of(scenario), &run, err) ? -1 : 0;
+    struct attempt attempt = {.of = scenario, .anyway = true};
+    const struct metrics *metrics = &attempt.run.metrics;
+    enum attempted came = attempt_run(&attempt, simulate_numbers_of(scenario));
 
     *comparison = (struct comparison){.name = xstrdup(name), .gpus = scenario_gpus(scenario)};
     comparison->flop_per_sample = metrics->hardware_flop / metrics->samples;
@@ -97,9 +66,10 @@ int comparison_init(struct comparison *comparison, const char *name, const struc
     comparison->flop = metrics->hardware_flop;
     comparison->time = metrics->iteration_time;
     comparison->peak_memory = metrics->peak_memory;
-    run_release(&run);
-    workload_release(&workload);
-    if (rc || largest_micro(scenario, &comparison->micro, err)) {
+    if (came)
+        error_copy(&attempt.found, err);
+    attempt_end(&attempt, err);
+    if (came || largest_micro(scenario, &comparison->micro, err)) {
         comparison_release(comparison);
         comparison_refused(comparison, name, err);
         return -1;

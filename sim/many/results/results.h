@@ -85,4 +85,6 @@ struct tie_rank results_rank_of(const struct results *results, size_t row);
 /* A line for people: what it means that rows share a rank. */
 void results_explain_ranks(const struct results *results, FILE *out);
 
+extern const struct view ranked_view;        /* what results_rank() adds to rows */
+
 #endif

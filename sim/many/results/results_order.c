@@ -10,6 +10,7 @@
 #include "report/outcome.h"
 #include "store/store.h"
 #include "store/tie.h"
+#include "view/view.h"
 
 char *results_point(const json_t *row)
 {
@@ -167,6 +168,9 @@ static struct tie_number *numbers_of(const struct results *results, int key)
     return numbers;
 }
 
+#define RANKED(ROW) ROW(rank, json_count(it->rank), "place by what orders the rows; rows that cannot be told apart share one")
+VIEW_SHARED(ranked_view, struct tie_rank, it, RANKED)
+
 void results_rank(struct results *results, int key, bool largest_first)
 {
     struct tie_number *numbers = numbers_of(results, key);
@@ -175,7 +179,7 @@ void results_rank(struct results *results, int key, bool largest_first)
     tie_ranks(numbers, results->rows.count, largest_first, ranks);
     for (size_t i = 0; i < results->rows.count; i++)
         if (ranks[i].rank)
-            json_put(results->rows.items[i], "rank", json_integer((json_int_t)ranks[i].rank));
+            view_put(&ranked_view, &ranks[i], results->rows.items[i]);
     results->ranked = key;
     free(ranks);
     free(numbers);

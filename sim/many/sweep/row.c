@@ -15,6 +15,7 @@
 #include "scenario/scenario.h"
 #include "store/store.h"
 #include "train/row_metrics.h"
+#include "view/view.h"
 
 enum { VERSION = 16,             /* digits of the sources' digest that rows show */
        FILE_MOST = 64 << 20,     /* of a file that a scenario names */
@@ -171,16 +172,26 @@ static int written_id(const struct row_maker *maker, uint64_t number, char id[ID
     return rc;
 }
 
-static json_t *row_begin(const char *id, const struct point *point)
+json_t *point_json(const struct point *point)
 {
-    json_t *row = json_object(), *settings = json_object();
+    json_t *settings = json_object();
 
-    json_put(row, "id", json_words(id));
-    json_put(row, "version", row_version());
     for (size_t i = 0; i < point->count; i++)
         json_put(settings, point->items[i].name, node_json(point->items[i].node));
-    json_put(row, "point", settings);
-    return row;
+    return settings;
+}
+
+struct begun { const char *id; const struct point *point; };
+
+#define BEGUN(ROW) \
+    ROW(id, json_words(it->id), "of the resolved scenario, the program and its files") \
+    ROW(version, row_version(), "digest of the program's sources") \
+    ROW(point, point_json(it->point), "its values, by path", .form = VIEW_MAP)
+VIEW_SHARED(begun_view, struct begun, it, BEGUN)
+
+static json_t *row_begin(const char *id, const struct point *point)
+{
+    return view_json(&begun_view, &(struct begun){id, point});
 }
 
 bool row_is_done(const struct row_maker *maker, const char *id)

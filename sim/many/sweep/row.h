@@ -55,4 +55,9 @@ struct row_head row_head_of(const json_t *row);
 json_t *row_lost(const struct row_maker *maker, uint64_t number, const char *id, enum outcome status,
                  const char *reason, struct error *err);
 
+/* The point's values, by path. */
+json_t *point_json(const struct point *point);
+/* What a row begins with; what the file does (sweep_run.c); what rows have that were verified (verify.c). */
+extern const struct view begun_view, sweep_header_view, verified_view, verified_row_view;
+
 #endif

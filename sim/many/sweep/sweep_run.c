@@ -12,6 +12,7 @@
 #include "report/result.h"
 #include "store/store.h"
 #include "sweep/verify.h"
+#include "view/view.h"
 
 /* s after the timeout within which a worker ends the point itself and says how far it came; then it is killed. */
 enum { GRACE = 1 };
@@ -30,24 +31,36 @@ struct running {
     void *context;
 };
 
-/* The first line of the file: which sweep the rows belong to. `base` is the scenario that each point's values change. */
-static json_t *header_of(const struct sweep *sweep, const struct selection *selection,
-                         const struct sweep_options *options)
+static json_t *objectives_json(const struct sweep *sweep)
 {
-    const struct points *points = &sweep->points;
-    json_t *dropped = json_array(), *objectives = json_object();
+    json_t *objectives = json_object();
 
-    for (size_t i = 0; i < points->constraints.count; i++)
-        json_append(dropped, json_pack("{s:s, s:I}", "by", points->constraints.items[i].text, "points",
-                                                 (json_int_t)selection->dropped[i]));
     for (size_t i = 0; sweep->report.objectives && i < sweep->report.objectives->count; i++)
-        json_put(objectives, sweep->report.objectives->keys[i],
-                            json_words(sweep->report.objectives->items[i]->text));
-    return json_pack("{s:i, s:s, s:o, s:o, s:[i, i], s:I, s:I, s:o, s:o, s:o}", "dtsim_sweep", 1, "dtsim", DTSIM_VERSION,
-                     "version", row_version(), "name", json_words(sweep->stem), "shard", options->shard, options->shards,
-                     "combinations", (json_int_t)selection->looked, "points", (json_int_t)selection->count, "dropped",
-                     dropped, "objectives", objectives, "base", node_json(points->base));
+        json_put(objectives, sweep->report.objectives->keys[i], json_words(sweep->report.objectives->items[i]->text));
+    return objectives;
 }
+
+struct header_of { const struct sweep *sweep; const struct selection *selection; const struct sweep_options *options; };
+
+#define DROPPED(ROW) \
+    ROW(by, json_words(it->sweep->points.constraints.items[i].text), "what must hold") \
+    ROW(points, json_count(it->selection->dropped[i]), "combinations that it drops")
+VIEW(dropped_view, struct header_of, it, DROPPED)
+
+/* The first line of the file: which sweep the rows belong to. */
+#define HEADER(ROW) \
+    ROW(dtsim_sweep, json_integer(1), "of the format") \
+    ROW(dtsim, json_words(DTSIM_VERSION), "the program's version") \
+    ROW(version, row_version(), "digest of its sources") \
+    ROW(name, json_words(it->sweep->stem), "of the sweep") \
+    ROW(shard, json_pack("[i, i]", it->options->shard, it->options->shards), "[which, of how many]") \
+    ROW(combinations, json_count(it->selection->looked), "of the axes' values") \
+    ROW(points, json_count(it->selection->count), "that are left") \
+    ROW(dropped, view_each(&dropped_view, it, it->sweep->points.constraints.count), "by 'where'", .form = VIEW_LIST, \
+        .of = &dropped_view) \
+    ROW(objectives, objectives_json(it->sweep), "of the report: min or max, by key", .form = VIEW_MAP) \
+    ROW(base, node_json(it->sweep->points.base), "the scenario that each point's values change")
+VIEW_SHARED(sweep_header_view, struct header_of, it, HEADER)
 
 /* The file is the parent's alone: with a worker's copy of it open it would stay locked when the parent has died. */
 static void begin(void *context)
@@ -184,7 +197,7 @@ static void tick(void *context)
 static int open_store(struct running *running, const struct sweep *sweep, struct error *err)
 {
     const struct sweep_options *options = running->options;
-    json_t *header = header_of(sweep, running->selection, options);
+    json_t *header = view_json(&sweep_header_view, &(struct header_of){sweep, running->selection, options});
     int rc = store_open(&running->store, options->folder, options->shard, options->shards, header, err);
 
     json_decref(header);

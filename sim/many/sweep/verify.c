@@ -11,6 +11,7 @@
 #include "process/pool.h"
 #include "report/outcome.h"
 #include "store/tie.h"
+#include "view/view.h"
 
 /* The row of a point of the sweep. */
 struct candidate {
@@ -242,6 +243,18 @@ static void count(struct verifying *verifying, const char *why)
     verifying->of->progress(verifying->of->context, verifying->of->state);
 }
 
+/* s of an iteration by the row's own engine and by the other. */
+struct both { double own, other; };
+
+#define VERIFIED(ROW) \
+    ROW(verified_iteration_time_s, json_real(it->other), "of rows that were verified: on the engine simgrid") \
+    ROW(verified_difference_share, json_real(it->other / it->own - 1), "that over iteration_time_s, less 1")
+VIEW_SHARED(verified_view, struct both, it, VERIFIED)
+
+#define VERIFIED_ROW(ROW) \
+    ROW(verified_engine, json_words(engine_names[ENGINE_SIMGRID]), "of rows that were verified")
+VIEW_SHARED(verified_row_view, struct candidate, it, VERIFIED_ROW)
+
 /* The old row, with the results of the other engine. */
 static int done(void *context, uint64_t piece, const char *reply, size_t length, struct error *err)
 {
@@ -249,7 +262,7 @@ static int done(void *context, uint64_t piece, const char *reply, size_t length,
     struct candidate *candidate = &verifying->candidates[piece];
     struct row_head head;
     const char *row = row_split(reply, length, &head, err);
-    json_t *other = row ? json_loads(row, 0, NULL) : NULL, *metrics;
+    json_t *other = row ? json_loads(row, 0, NULL) : NULL;
     double own = metric_of(candidate->row, "iteration_time_s"), time = metric_of(other, "iteration_time_s");
     const char *why = json_string_value(json_object_get(other, "reason"));
     char *text;
@@ -260,10 +273,8 @@ static int done(void *context, uint64_t piece, const char *reply, size_t length,
     json_decref(other);
     if (!row || head.status != OUTCOME_OK || isnan(time))
         return row ? 0 : -1;
-    metrics = json_object_get(candidate->row, "metrics");
-    json_put(metrics, "verified_iteration_time_s", json_real(time));
-    json_put(metrics, "verified_difference_share", json_real(time / own - 1));
-    json_put(candidate->row, "verified_engine", json_words(engine_names[ENGINE_SIMGRID]));
+    view_put(&verified_view, &(struct both){own, time}, json_object_get(candidate->row, "metrics"));
+    view_put(&verified_row_view, candidate, candidate->row);
     text = json_text(candidate->row);
     rc = store_add(&verifying->stores[candidate->file], candidate->point.id, OUTCOME_OK, text, err);
     free(text);

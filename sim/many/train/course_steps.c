@@ -9,24 +9,12 @@
 #include "hardware/cluster.h"
 #include "layout/layout.h"
 #include "model/model.h"
+#include "run/attempt.h"
 #include "run/energy.h"
-#include "run/memory_advice.h"
-#include "run/run.h"
 #include "scenario/scenario.h"
-#include "workload/workload.h"
-
-/* How the scenario changes for that step: at most one text a key. */
-enum { MOST_SETS = 5 };
-struct changes { const char *sets[MOST_SETS]; size_t count; };
-
-static void change(struct arena *arena, struct changes *changes, const char *key, int value)
-{
-    changes->sets[changes->count++] = arena_printf(arena, "%s=%d", key, value);
-}
 
 /* Other GPUs are more or fewer replicas, on as many whole nodes as they need. */
-static int change_gpus(struct arena *arena, const struct scenario *scenario, struct loc loc, int gpus,
-                       struct changes *changes, struct error *err)
+static int change_gpus(struct attempt *attempt, const struct scenario *scenario, struct loc loc, int gpus, struct error *err)
 {
     int replica = scenario_gpus(scenario) / scenario->parallelism.data;
     int node = cluster_node_gpus(&scenario->cluster, 0);
@@ -44,20 +32,21 @@ static int change_gpus(struct arena *arena, const struct scenario *scenario, str
     if (gpus % replica)
         return error_infeasible(err, ERROR_GPUS, loc, "train: phases: %d GPUs are no multiple of the %d of a replica",
                                 gpus, replica);
-    change(arena, changes, "strategy.data", gpus / replica);
+    attempt_set(attempt, "strategy.data=%d", gpus / replica);
     if (!scenario->cluster.ideal)
-        change(arena, changes, "cluster.nodes", (gpus + node - 1) / node);
+        attempt_set(attempt, "cluster.nodes=%d", (gpus + node - 1) / node);
     return 0;
 }
 
-static int changes_of(struct arena *arena, const struct scenario *scenario, struct loc loc, const struct step *step,
-                      struct changes *changes, struct error *err)
+/* Adds how the scenario changes for that step. */
+static int change_step(struct attempt *attempt, const struct scenario *scenario, struct loc loc, const struct step *step,
+                       struct error *err)
 {
     int data = step->gpus ? step->gpus / (scenario_gpus(scenario) / scenario->parallelism.data) :
                             layout_data(&scenario->layout, 0);
     int least = scenario->batch.micro * (data ? data : 1), batch = step->batch ? step->batch : scenario->batch.global;
 
-    if (step->gpus && change_gpus(arena, scenario, loc, step->gpus, changes, err))
+    if (step->gpus && change_gpus(attempt, scenario, loc, step->gpus, err))
         return -1;
     if ((step->batch || step->gpus) && batch % least)
         return error_infeasible(err, ERROR_BATCH, loc,
@@ -65,53 +54,39 @@ static int changes_of(struct arena *arena, const struct scenario *scenario, stru
                                 "%d samples",
                                 batch, scenario->batch.micro, data, least);
     if (step->batch || step->gpus) {
-        change(arena, changes, "batch.global", batch);
+        attempt_set(attempt, "batch.global=%d", batch);
         if (node_get(scenario->batch.node, "micro_batches"))
-            change(arena, changes, "batch.micro_batches", batch / least);
+            attempt_set(attempt, "batch.micro_batches=%d", batch / least);
     }
     if (step->sequence)
-        change(arena, changes, "model.sequence", step->sequence);
+        attempt_set(attempt, "model.sequence=%d", step->sequence);
     return 0;
 }
 
-static int step_simulate(const struct scenario *scenario, struct step *step, struct error *err)
+static void note_step(const struct run *run, struct step *step)
 {
-    struct workload workload = {0};
-    struct run run = {0};
-    struct simulate_options options = simulate_numbers_of(scenario);
-    int rc;
+    const struct scenario *scenario = run->workload->scenario;
+    const struct metrics *m = &run->metrics;
 
-    options.no_advice = true;
-    rc = simulate_scenario(scenario, options, &workload, &run, err);
-    if (!rc) {
-        const struct metrics *m = &run.metrics;
-
-        step->batch = scenario->batch.global;
-        step->sequence = scenario->model.sequence;
-        step->gpus = scenario_gpus(scenario);
-        step->nodes = energy_nodes(scenario);
-        step->paid = scenario_paid_gpus(scenario);
-        step->seconds = m->iteration_time;
-        step->samples = m->samples;
-        step->tokens = m->tokens_per_s * m->iteration_time;
-        step->flop = m->model_flop;
-        step->mfu = m->mfu;
-        step->expected_error = m->expected_error;
-        step->power = m->power;
-    }
-    run_release(&run);
-    workload_release(&workload);
-    return rc;
+    step->batch = scenario->batch.global;
+    step->sequence = scenario->model.sequence;
+    step->gpus = scenario_gpus(scenario);
+    step->nodes = energy_nodes(scenario);
+    step->paid = scenario_paid_gpus(scenario);
+    step->seconds = m->iteration_time;
+    step->samples = m->samples;
+    step->tokens = m->tokens_per_s * m->iteration_time;
+    step->flop = m->model_flop;
+    step->mfu = m->mfu;
+    step->expected_error = m->expected_error;
+    step->power = m->power;
 }
 
 /* The kind of step with such a batch, sequence and GPUs (0: the scenario's), simulated when it is new. -1: an error. */
 static int kind_of(struct steps *steps, const struct scenario *scenario, struct loc loc, struct step asked,
                    size_t *kind, struct error *err)
 {
-    struct arena arena = {0};
-    struct changes changes = {0};
-    struct scenario varied = {0};
-    struct step step = asked;
+    struct attempt attempt = {.of = scenario};
     int rc;
 
     if (asked.batch == scenario->batch.global && !asked.gpus)
@@ -126,21 +101,15 @@ static int kind_of(struct steps *steps, const struct scenario *scenario, struct 
             return 0;
         }
     }
-    step = asked;
-    rc = changes_of(&arena, scenario, loc, &asked, &changes, err);
-    if (!rc && !changes.count)
-        rc = step_simulate(scenario, &step, err);
-    else if (!rc && !(rc = scenario_vary(scenario, changes.sets, changes.count, &varied, err))) {
-        varied.simulation.engine = scenario->simulation.engine;
-        rc = step_simulate(&varied, &step, err);
-    }
-    if (changes.count)
-        scenario_release(&varied);
-    arena_release(&arena);
+    rc = change_step(&attempt, scenario, loc, &asked, err);
+    if (!rc && attempt_run(&attempt, simulate_numbers_of(scenario)))
+        rc = (error_copy(&attempt.found, err), -1);
     if (!rc) {
         *kind = steps->kinds.count;
-        *GROW(&steps->kinds) = step;
+        *GROW(&steps->kinds) = asked;
+        note_step(&attempt.run, &steps->kinds.items[*kind]);
     }
+    attempt_end(&attempt, err);
     return rc;
 }
 
@@ -293,15 +262,6 @@ void steps_release(struct steps *steps)
     free(steps->kinds.items);
     free(steps->stretches.items);
     *steps = (struct steps){0};
-}
-
-double steps_seconds(const struct steps *steps)
-{
-    double seconds = 0;
-
-    for (size_t i = 0; i < steps->stretches.count; i++)
-        seconds += steps->stretches.items[i].steps * steps_of(steps, &steps->stretches.items[i])->seconds;
-    return seconds;
 }
 
 double steps_ramp(const struct steps *steps)

@@ -40,8 +40,6 @@ static inline const struct step *steps_of(const struct steps *steps, const struc
 {
     return &steps->kinds.items[stretch->step];
 }
-/* s of all steps; FLOP of the model. */
-double steps_seconds(const struct steps *steps);
 /* s by which the ramp's steps take longer than their samples would at the last batch. */
 double steps_ramp(const struct steps *steps);
 

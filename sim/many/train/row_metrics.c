@@ -6,31 +6,35 @@
 #include "base/base.h"
 #include "files/json.h"
 #include "scenario/scenario.h"
-#include "train/training.h"
+#include "train/training_view.h"
+#include "view/view.h"
 
 enum { TRIALS = 200 };
 
-#define QUANTILES(NAME) NAME, NAME "_p10", NAME "_p50", NAME "_p90"
-
-/* In the order of estimates(); those of a training whose name an iteration has too begin with "training_". */
-static const char *const names[] = {
-    QUANTILES("days"), QUANTILES("goodput"), QUANTILES("training_gpu_hours"), QUANTILES("training_cost"),
-    QUANTILES("training_energy_j"),
-};
+/* Those of a training whose name an iteration has too begin with "training_". */
+#define ROW_METRICS(ROW) \
+    ESTIMATE(ROW, days, it->days, "of rows with 'train': as dtsim train has it") \
+    ESTIMATE(ROW, goodput, it->goodput, "the same") \
+    ESTIMATE(ROW, training_gpu_hours, it->gpu_hours, "the same: gpu_hours") \
+    ESTIMATE(ROW, training_cost, it->price, "the same: cost") \
+    ESTIMATE(ROW, training_energy_j, it->energy, "the same: energy_j") \
+    ROW(training_steps, json_integer((json_int_t)it->course.steps), "the same: steps")
+VIEW_SHARED(training_row_view, struct training, it, ROW_METRICS)
 
 const char *training_metric(const char *name)
 {
     static const char own[] = "training_";
+    const char *metric;
 
-    for (size_t i = 0; i < COUNT(names); i++)
-        if (!strcmp(names[i], name) || (!strncmp(names[i], own, strlen(own)) && !strcmp(names[i] + strlen(own), name)))
-            return names[i];
+    for (size_t i = 0; (metric = training_metric_at(i)); i++)
+        if (!strcmp(metric, name) || (!strncmp(metric, own, strlen(own)) && !strcmp(metric + strlen(own), name)))
+            return metric;
     return NULL;
 }
 
 const char *training_metric_at(size_t index)
 {
-    return index < COUNT(names) ? names[index] : NULL;
+    return index + 1 < training_row_view.count ? training_row_view.rows[index].key : NULL;
 }
 
 bool training_is_asked(const struct scenario *scenario)
@@ -45,17 +49,9 @@ int training_put_metrics(json_t *metrics, const struct scenario *scenario, struc
 {
     struct training training;
     int rc = training_init(&training, scenario, (struct training_options){.trials = TRIALS, .seed = 1, .jobs = 1}, err);
-    const struct estimate *estimates[] = {&training.days, &training.goodput, &training.gpu_hours, &training.price,
-                                          &training.energy};
 
-    for (size_t i = 0; i < COUNT(estimates) && !rc; i++) {
-        const double values[] = {estimates[i]->mean, estimates[i]->p10, estimates[i]->p50, estimates[i]->p90};
-
-        for (size_t k = 0; k < COUNT(values); k++)
-            json_put(metrics, names[i * COUNT(values) + k], json_finite(values[k]));
-    }
     if (!rc)
-        json_put(metrics, "training_steps", json_integer((json_int_t)training.course.steps));
+        view_put(&training_row_view, &training, metrics);
     training_release(&training);
     return rc;
 }

@@ -20,4 +20,6 @@ bool training_is_asked(const struct scenario *scenario);
 /* Simulates the training by 200 trials of seed 1 and puts its metrics, and training_steps. Errors: as training_init. */
 int training_put_metrics(json_t *metrics, const struct scenario *scenario, struct error *err);
 
+extern const struct view training_row_view;          /* what these are, of a struct training */
+
 #endif

@@ -51,8 +51,6 @@ struct training {
 int training_init(struct training *training, const struct scenario *scenario, struct training_options options,
                   struct error *err);
 void training_release(struct training *training);
-/* The wall time of an undisturbed training, s. */
-static inline double training_undisturbed(const struct training *training) { return training->course.end; }
 /* How many of its losses it can have: those from LOSS_FEWER on where it goes on with fewer nodes alone. */
 static inline int training_losses(const struct training *training)
 {
@@ -63,29 +61,18 @@ const char **training_notes(struct arena *arena, const struct training *training
 
 /* For people: sentences, where the time goes, checkpoints with their closed forms, notes. */
 void training_print(const struct training *training, FILE *out);
-/* Of these, of an elastic training: what it is on fewer nodes; what to know of how it goes on. */
-void training_print_elastic(const struct training *training, FILE *out);
-const char *training_elastic_note(const struct training *training);
-/* Whether it is elastic and keeps its work where nodes are lost. Fewer nodes than it wants on which a step is faster;
- * 0: none. */
+/* Whether it is elastic and keeps its work where nodes are lost. */
 bool training_keeps_work(const struct training *training);
-int training_faster_shape(const struct training *training);
-/* The same as a line of a Markdown table, next to the reported values; its head is training_row_head(). */
-void training_row_head(FILE *out);
-void training_row(const struct training *training, FILE *out);
-/* For programs; the caller owns the reference. */
-json_t *training_json(const struct training *training);
+/* The same as a line of a Markdown table, next to the reported values; `headed`: below its head. */
+void training_row(const struct training *training, bool headed, FILE *out);
 /* Writes trials.tsv, events.tsv (of trial 0), phases.tsv, progress.tsv and result.json into the folder, all of them or
  * none. */
 int training_write(const struct training *training, struct folder *folder, struct error *err);
 /* Refuses a folder whose files are not all of one training, as result_check does of a run. */
 int training_check(const char *dir, struct error *err);
 
-/* What `dtsim help result` says of its result.json and tables: key, with its unit, and meaning; key NULL past the last.
- */
-struct training_key { const char *key, *brief; };
-struct training_key training_key_at(size_t index);
-void training_keys_print(FILE *out);
+/* What `dtsim help result` says of its result.json and tables. */
+void training_help(FILE *out);
 /* J of the computers in a trial, of warm spare nodes too, which wait; NaN: not known. */
 double training_energy(const struct training *training, const struct trial *trial);
 /* The rules of its trials. */

@@ -353,24 +353,25 @@ void paper_release(struct paper *paper)
     memset(paper, 0, sizeof *paper);
 }
 
-int paper_scenario(struct paper *paper, size_t index, bool plain, const char *const *sets, size_t nsets,
+int paper_scenario(const struct paper *paper, size_t index, bool plain, const char *const *sets, size_t nsets,
                    struct scenario *scenario, struct error *err)
 {
     const struct paper_row *row = &paper->rows[index];
-    struct node *root = node_mapping(&paper->arena);
+    struct arena arena = {.cache = paper->arena.cache};
+    struct node *root = node_mapping(&arena);
     int rc = 0;
 
-    memset(scenario, 0, sizeof *scenario);
     *root = *paper->base.node;
     for (size_t i = 0; !rc && i < paper->ncolumns; i++)
         if (paper->columns[i].kind == COLUMN_PATH && !node_is_null(row->node->items[i]))
-            rc = field_open(&paper->arena, &scenario_table, root, paper->columns[i].path, err) ||
-                 conf_put(&paper->arena, root, paper->columns[i].path, row->node->items[i],
+            rc = field_open(&arena, &scenario_table, root, paper->columns[i].path, err) ||
+                 conf_put(&arena, root, paper->columns[i].path, row->node->items[i],
                           paper->columns[i].node->loc, err) ? -1 : 0;
     if (!rc && plain)
-        root = plain_scenario(&paper->arena, root);
+        root = plain_scenario(&arena, root);
+    *scenario = (struct scenario){.arena = arena};
     if (!rc)
-        rc = scenario_read(&paper->arena, root, sets, nsets, row->id, scenario, err);
+        rc = scenario_read(&arena, root, sets, nsets, row->id, scenario, err);
     scenario_prefer(scenario, ENGINE_FAST);
     return rc;
 }

@@ -66,9 +66,11 @@ int paper_load(const char *path, struct paper *paper, struct error *err);
 int paper_of_scenario(const char *path, double seconds, struct paper *paper, struct error *err);
 void paper_release(struct paper *paper);
 /* The scenario of a row: base, changed by the row's cells, with `plain` asked plainly (plain.h), and then changed by
- * `sets`. The scenario takes over the paper's
- * arena, so call this only once per process. */
-int paper_scenario(struct paper *paper, size_t row, bool plain, const char *const *sets, size_t nsets,
+ * `sets`. The paper must outlive it. Release in either case. */
+int paper_scenario(const struct paper *paper, size_t row, bool plain, const char *const *sets, size_t nsets,
                    struct scenario *scenario, struct error *err);
+
+/* What a validated paper (struct validation) says to programs and in `dtsim help result`. */
+extern const struct view validation_view;
 
 #endif

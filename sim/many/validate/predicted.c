@@ -11,6 +11,7 @@
 #include "evidence/evidence.h"
 #include "evidence/first.h"
 #include "files/digest.h"
+#include "run/attempt.h"
 #include "run/memory_advice.h"
 #include "scenario/scenario.h"
 #include "stage/memory.h"
@@ -66,41 +67,39 @@ static void digest_asked(const struct scenario *scenario, struct outcome *outcom
     arena_release(&arena);
 }
 
-/* Simulates the row with these changes. -1: it could not be. */
-static int simulate_row(struct paper *paper, size_t row, bool plain, const char *const *sets, size_t nsets,
-                        struct scenario *scenario, struct run *run, bool *fits, struct error *err)
+/* Simulates the row with these changes, whether it fits or not. -1: it could not be. */
+static int simulate_row(const struct paper *paper, size_t row, bool plain, const char *const *sets, size_t nsets,
+                        struct attempt *attempt)
 {
-    struct workload *workload = ARENA_ARRAY(&paper->arena, struct workload, 1);
-    struct simulate_options options;
+    struct scenario *scenario = &attempt->varied;
 
-    if (paper_scenario(paper, row, plain, sets, nsets, scenario, err) || workload_init_advised(workload, scenario, err))
+    *attempt = (struct attempt){.of = scenario, .anyway = true};
+    if (paper_scenario(paper, row, plain, sets, nsets, scenario, &attempt->found))
         return -1;
-    options = simulate_numbers_of(scenario);
-    options.no_advice = true;            /* nobody reads it: a row that does not fit has its numbers */
-    *fits = !simulate_advised(workload, options, run, err);
-    return run->metrics.ranks ? 0 : -1;
+    if (!attempt_run(attempt, simulate_numbers_of(scenario)))
+        return 0;
+    memory_advise(scenario, &attempt->found);
+    return -1;
 }
 
-/* How many times as long the row takes on kernels of the data sheet, asked plainly; NaN: it takes these already, or
- * cannot be simulated so. */
-static double sheet_ratio(const struct outcome *outcome, struct paper *paper, size_t row,
+/* How many times as long the row takes on kernels of the data sheet, asked plainly; NaN: it cannot be simulated so. */
+static double sheet_ratio(const struct outcome *outcome, const struct paper *paper, size_t row,
                           const struct validation_options *options)
 {
-    const char **sets = ARENA_ARRAY(&paper->arena, const char *, options->nsets + 1);
-    struct scenario scenario;
-    struct run run = {0};
+    const char **sets = xcalloc(options->nsets + 1, sizeof *sets);
+    struct attempt attempt;
     struct error ignored = {0};
-    bool fits;
-    int rc;
+    double ratio = NAN;
 
-    if (word_in("roofline given", outcome->likeness.costs))
-        return NAN;
     for (size_t i = 0; i < options->nsets; i++)
         sets[i] = options->sets[i];
     sets[options->nsets] = "costs.gpu=roofline";
-    rc = simulate_row(paper, row, true, sets, options->nsets + 1, &scenario, &run, &fits, &ignored);
+    if (!simulate_row(paper, row, true, sets, options->nsets + 1, &attempt))
+        ratio = attempt.run.metrics.iteration_time / outcome->metrics.iteration_time;
+    attempt_end(&attempt, &ignored);
     error_release(&ignored);
-    return rc ? NAN : run.metrics.iteration_time / outcome->metrics.iteration_time;
+    free(sets);
+    return ratio;
 }
 
 /* Whether what data sheets predict of the row is asked for: of rows whose first error is known, as it counts for work that
@@ -110,28 +109,32 @@ static bool needs_sheet(const struct paper *paper, size_t row, const struct vali
     return options->firsts && first_error_find(options->firsts, paper->name, paper->rows[row].id);
 }
 
-void outcome_find(struct outcome *outcome, struct paper *paper, size_t row, bool plain,
+void outcome_find(struct outcome *outcome, const struct paper *paper, size_t row, bool plain,
                   const struct validation_options *options)
 {
+    struct attempt attempt;
+    const struct scenario *scenario = &attempt.varied;
+    struct metrics *metrics = &attempt.run.metrics;
     struct error err = {0};
-    struct scenario scenario;
-    struct run run = {0};
 
-    outcome->simulated = !simulate_row(paper, row, plain, options->sets, options->nsets, &scenario, &run, &outcome->fits, &err);
+    outcome->simulated = !simulate_row(paper, row, plain, options->sets, options->nsets, &attempt);
+    outcome->fits = outcome->simulated && memory_lack(&attempt.run) <= 0;
     if (outcome->simulated && !plain && paper->largest && !paper->rows[row].oom)
-        outcome->simulated = !memory_fits_twice(&scenario, &outcome->fits_twice, &err);
-    outcome->limited = outcome->simulated && isfinite(memory_limit(&scenario));
-    outcome->measurable = outcome->simulated && likeness_exists(&scenario);
+        outcome->simulated = !memory_fits_micro(scenario, 2 * scenario->batch.micro, &outcome->fits_twice, &attempt.found);
+    outcome->limited = outcome->simulated && isfinite(memory_limit(scenario));
+    outcome->measurable = outcome->simulated && likeness_exists(scenario);
     if (outcome->measurable)
-        outcome->likeness = likeness_of(&scenario, &run.metrics);
+        outcome->likeness = likeness_of(scenario, metrics);
     if (outcome->measurable)
-        outcome->unsure = certainty_unsure(&scenario, &run.metrics);
+        outcome->unsure = certainty_unsure(scenario, metrics);
     if (outcome->simulated)
-        digest_asked(&scenario, outcome);
-    outcome->metrics = run.metrics;
+        digest_asked(scenario, outcome);
+    outcome->metrics = *metrics;
     outcome->metrics.ranks = NULL;
-    outcome->sheet = outcome->measurable && plain && needs_sheet(paper, row, options) ?
-                     sheet_ratio(outcome, paper, row, options) : NAN;
+    outcome->sheet = outcome->measurable && plain && needs_sheet(paper, row, options) &&
+                     !word_in("roofline given", outcome->likeness.costs) ? sheet_ratio(outcome, paper, row, options) : NAN;
     if (!outcome->simulated)
-        outcome_fail(outcome, &err);
+        outcome_fail(outcome, &attempt.found);
+    attempt_end(&attempt, &err);
+    error_release(&err);
 }

@@ -223,17 +223,13 @@ static void summarize(struct validation *validation)
 }
 
 /* Reads one row's scenario, so that the processes of all rows find in the cache what it names. */
-static void fill_cache(struct cache *cache, const struct paper *paper, size_t row,
-                       const struct validation_options *options)
+static void fill_cache(const struct paper *paper, size_t row, const struct validation_options *options)
 {
-    struct paper own = *paper;
     struct scenario scenario;
     struct error ignored = {0};
 
-    own.arena = (struct arena){.cache = cache};
-    paper_scenario(&own, row, false, options->sets, options->nsets, &scenario, &ignored);
+    paper_scenario(paper, row, false, options->sets, options->nsets, &scenario, &ignored);
     scenario_release(&scenario);
-    arena_release(&own.arena);
     error_release(&ignored);
 }
 
@@ -244,9 +240,9 @@ static void run_rows(struct running *running, size_t count)
     struct cache cache;
 
     cache_init(&cache, CACHE_BYTES);
-    if (count)
-        fill_cache(&cache, paper, running->rows[0], running->options);
     paper->arena.cache = &cache;
+    if (count)
+        fill_cache(paper, running->rows[0], running->options);
     child_each(run_row, row_ended, running, count, running->options->jobs, "the simulation");
     paper->arena.cache = NULL;
     cache_release(&cache);

@@ -71,7 +71,7 @@ int validation_init(struct validation *validation, struct paper *paper, const st
 void validation_release(struct validation *validation);
 
 /* Simulates a row (outcome.c). */
-void outcome_find(struct outcome *outcome, struct paper *paper, size_t row, bool plain,
+void outcome_find(struct outcome *outcome, const struct paper *paper, size_t row, bool plain,
                   const struct validation_options *options);
 /* The row could not be simulated, for these errors. */
 void outcome_fail(struct outcome *outcome, const struct error *err);
@@ -101,7 +101,6 @@ void validation_print_line(const struct validation *validation, FILE *out);
 void validation_print_markdown(const struct validation *validation, FILE *out);
 /* Prints for how many rows the largest micro-batch is predicted correctly; nothing if there are no such rows. */
 void validation_print_largest(const size_t largest[2], FILE *out);
-json_t *validation_json(const struct validation *validation);
 
 /* The error of the time behind the first number that a row has of it, as the validation asks it; NaN: there is none. */
 double validation_time_error(const struct validation *validation, size_t row);

@@ -8,13 +8,10 @@
 #include "files/json.h"
 #include "report/result.h"
 #include "run/metrics.h"
+#include "view/say.h"
+#include "view/view.h"
 
 enum { CELL = 32 };
-
-static bool has_relative(const struct validation *validation)
-{
-    return validation->relative.count > 0;
-}
 
 static char *number_text(const struct column *column, double value, char text[CELL])
 {
@@ -61,12 +58,12 @@ static void print_heading(const struct validation *validation, int width, FILE *
     for (size_t c = 0; c < paper->ncolumns; c++)
         if (paper->columns[c].kind == COLUMN_MEASURED)
             fprintf(out, " | %25s %10s", paper->columns[c].name, "");
-    fputs(has_relative(validation) ? " | relative\n" : "\n", out);
+    fputs(validation->relative.count ? " | relative\n" : "\n", out);
     fprintf(out, "%-*s", width, "");
     for (size_t c = 0; c < paper->ncolumns; c++)
         if (paper->columns[c].kind == COLUMN_MEASURED)
             fprintf(out, " | %12s %12s %10s", "measured", "predicted", error_head(&paper->columns[c]));
-    fputs(has_relative(validation) ? " | to\n" : "\n", out);
+    fputs(validation->relative.count ? " | to\n" : "\n", out);
 }
 
 static void print_row(const struct validation *validation, size_t row, int width, FILE *out)
@@ -98,176 +95,79 @@ static void print_row(const struct validation *validation, size_t row, int width
     fputc('\n', out);
 }
 
-static void print_summary(const struct validation *validation, const char *name, const struct summary *summary,
-                          FILE *out)
-{
-    const struct paper *paper = validation->paper;
+/* The errors of a column; of what is no column, `column` is the number of columns. */
+struct summed { const struct validation *validation; const struct summary *summary; size_t column; const char *name; };
 
-    if (!summary->count)
-        return;
-    fprintf(out, "%s: %zu rows, mean size of the error %.1f %%, largest %+.1f %% (%s), mean error %+.1f %%", name,
-            summary->count, 100 * summary->mean, 100 * summary->max, paper->rows[summary->worst].id,
-            100 * summary->bias);
-    if (summary->groups)
-        fprintf(out, ", rank correlation %.2f (%zu group%s)", summary->rank, summary->groups,
-                summary->groups > 1 ? "s" : "");
-    fputc('\n', out);
+static bool is_first(const struct summed *summed)
+{
+    return summed->column == summed->validation->first;
 }
 
-/* The first measured column, where flags that a person cannot know are left out (plain.h). */
-static void print_plain(const struct validation *plain, FILE *out)
+/* In percent with a digit behind the point, but never -0.0. */
+static json_t *percent_json(double share)
 {
-    const struct summary *summary = &plain->summaries[plain->first];
-
-    print_summary(plain, "asked plainly", summary, out);
-    if (plain->failed)
-        fprintf(out, "asked plainly: %zu rows could not be simulated\n", plain->failed);
+    return json_finite(round(1000 * share) / 10 + 0.0);
 }
 
-static void print_bars(const struct validation *validation, FILE *out)
+static json_t *plain_mean(const struct summed *summed)
+{
+    const struct validation *validation = summed->validation;
+
+    return json_finite(validation->plain && summed->column < validation->paper->ncolumns ?
+                       validation->plain->summaries[summed->column].mean : NAN);
+}
+
+/* Rows of a table that are held against a limit or ran out of memory: all, or those that are predicted right. */
+static size_t judged(const struct validation *validation, bool right)
+{
+    const size_t (*memory)[2] = validation->memory;
+
+    return memory[0][0] + memory[1][1] + (right ? 0 : memory[0][1] + memory[1][0]);
+}
+
+static size_t bars_of(const struct validation *validation, bool passed)
 {
     struct bar_result bars[BARS];
-    size_t count = validation_bars(validation, bars);
+    size_t count = validation_bars(validation, bars), all = 0;
 
     for (size_t i = 0; i < count; i++)
-        fprintf(out, "%s%s %.3g of %s %.3g: %s", i ? "; " : "bars: ", bars[i].name, bars[i].value,
-                bars[i].least ? "at least" : "at most", bars[i].limit, bars[i].passed ? "pass" : "miss");
-    if (count)
-        fputc('\n', out);
+        all += !passed || bars[i].passed;
+    return all;
 }
 
-void validation_print_largest(const size_t largest[2], FILE *out)
+#define SUMMARY(ROW) \
+    ROW(rows, json_count(it->summary->count), "that are compared") \
+    ROW(mean, json_finite(it->summary->mean), "size of the error, a share") \
+    ROW(max, json_finite(it->summary->max), "the largest error, with its sign") \
+    ROW(worst, json_words(it->summary->count ? it->validation->paper->rows[it->summary->worst].id : ""), "its row") \
+    ROW(bias, json_finite(it->summary->bias), "mean error") \
+    ROW(rank, json_finite(it->summary->groups ? it->summary->rank : NAN), \
+        "Spearman's correlation within groups of three rows or more, mean over groups; null: there is none") \
+    ROW(groups, json_count(it->summary->groups), "these groups") \
+    ROW(name, json_words(it->name), NULL) ROW(table, json_words(it->validation->paper->name), NULL) \
+    ROW(of, json_words(is_first(it) ? it->validation->paper->name : ""), NULL) \
+    ROW(title, json_words(is_first(it) ? it->validation->paper->title : ""), NULL) ROW(plain_mean, plain_mean(it), NULL) \
+    ROW(max_percent, percent_json(it->summary->max), NULL) ROW(bias_percent, percent_json(it->summary->bias), NULL) \
+    ROW(bars, json_count(is_first(it) ? bars_of(it->validation, false) : 0), NULL) \
+    ROW(passed, json_count(bars_of(it->validation, true)), NULL) \
+    ROW(judged, json_count(is_first(it) ? judged(it->validation, false) : 0), NULL) \
+    ROW(right, json_count(judged(it->validation, true)), NULL) \
+    ROW(largest, json_count(is_first(it) ? it->validation->largest[0] : 0), NULL) \
+    ROW(largest_right, json_count(it->validation->largest[1]), NULL)
+VIEW(summary_view, struct summed, it, SUMMARY)
+
+static void say_summary(struct summed summed, const char *line, FILE *out)
 {
-    if (largest[0])
-        fprintf(out, "largest micro-batch: %zu rows, %zu of them (%.1f %%) fit and with twice as much do not\n",
-                largest[0], largest[1], 100.0 * (double)largest[1] / (double)largest[0]);
+    if (summed.summary->count)
+        view_say(&summary_view, &summed, line, out);
 }
 
-void validation_print(const struct validation *validation, bool brief, FILE *out)
+/* A line for each measured column that has errors. */
+static void say_columns(const struct validation *validation, const char *line, FILE *out)
 {
-    const struct paper *paper = validation->paper;
-    int width = id_width(paper);
-
-    fputs("== ", out);
-    text_write(TEXT_LINE, paper->name, out);
-    fputs(": ", out);
-    text_write_lines(paper->source, out);
-    fputc('\n', out);
-    if (!brief)
-        print_heading(validation, width, out);
-    for (size_t i = 0; !brief && i < paper->nrows; i++)
-        if (validation->outcomes[i].selected)
-            print_row(validation, i, width, out);
-    for (size_t c = 0; c < paper->ncolumns; c++)
-        if (paper->columns[c].kind == COLUMN_MEASURED)
-            print_summary(validation, paper->columns[c].name, &validation->summaries[c], out);
-    print_plain(validation->plain, out);
-    print_summary(validation, "relative to other rows", &validation->relative, out);
-    if (!brief)
-        validation_print_slopes(validation, out);
-    if (validation->memory[0][1] + validation->memory[1][0] + validation->memory[1][1])
-        fprintf(out, "memory: %zu rows fitted, %zu of them are predicted to; %zu did not, %zu of them are "
-                "predicted not to\n", validation->memory[0][0] + validation->memory[0][1], validation->memory[0][0],
-                validation->memory[1][0] + validation->memory[1][1], validation->memory[1][1]);
-    validation_print_largest(validation->largest, out);
-    if (validation->failed)
-        fprintf(out, "%zu rows could not be simulated\n", validation->failed);
-    fprintf(out, "fitted: %s\n", paper->fitted ? paper->fitted : "nothing, all is predicted");
-    print_bars(validation, out);
-}
-
-void validation_print_line(const struct validation *validation, FILE *out)
-{
-    struct bar_result bars[BARS];
-    size_t count = validation ? validation_bars(validation, bars) : 0, passed = 0;
-
-    if (!validation) {
-        fprintf(out, "%-32s %-24s %5s %8s %8s %9s %9s %6s  %s\n", "table", "compared", "rows", "mean", "plainly",
-                "max", "bias", "rank", "bars");
-        return;
-    }
-    for (size_t i = 0; i < count; i++)
-        passed += bars[i].passed;
-    for (size_t c = 0; c < validation->paper->ncolumns; c++) {
-        const struct summary *summary = &validation->summaries[c];
-        bool first = c == validation->first;
-        char *name;
-
-        if (!summary->count)
-            continue;
-        name = text_made(TEXT_LINE, first ? validation->paper->name : "");
-        fprintf(out, "%-32s %-24s %5zu %6.1f %% %6.1f %% %+7.1f %% %+7.1f %% ", name,
-                validation->paper->columns[c].name, summary->count, 100 * summary->mean,
-                100 * validation->plain->summaries[c].mean, 100 * summary->max, 100 * summary->bias);
-        free(name);
-        if (summary->groups)
-            fprintf(out, "%6.2f", summary->rank);
-        else
-            fprintf(out, "%6s", "");
-        if (first && count)
-            fprintf(out, "  %zu of %zu", passed, count);
-        fputc('\n', out);
-    }
-}
-
-/* A share in percent: "-3.1 %", but never "-0.0 %". */
-static char *percent_text(double share, char text[CELL])
-{
-    snprintf(text, CELL, "%+.1f %%", round(1000 * share) / 10 + 0.0);
-    return text;
-}
-
-/* Cells for the whole table: for how many rows it is predicted correctly whether they fit in memory, of those that are held
- * against a limit or ran out, and for how many that twice the micro-batch does not fit. */
-static void print_markdown_memory(const struct validation *validation, FILE *out)
-{
-    size_t right = validation->memory[0][0] + validation->memory[1][1];
-    size_t wrong = validation->memory[0][1] + validation->memory[1][0];
-
-    if (right + wrong)
-        fprintf(out, " %zu of %zu |", right, right + wrong);
-    else
-        fputs(" |", out);
-    if (validation->largest[0])
-        fprintf(out, " %zu of %zu |", validation->largest[1], validation->largest[0]);
-    else
-        fputs(" |", out);
-}
-
-void validation_print_markdown(const struct validation *validation, FILE *out)
-{
-    if (!validation) {
-        fputs("| table | what was measured | compared | rows | asked plainly | as configured | largest | bias | rank "
-              "| fits | largest micro-batch |\n"
-              "|---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|\n", out);
-        return;
-    }
-    const struct paper *paper = validation->paper;
-
-    for (size_t c = 0; c < paper->ncolumns; c++) {
-        const struct summary *summary = &validation->summaries[c];
-        bool first = c == validation->first;
-        char text[2][CELL], *name, *title;
-
-        if (!summary->count)
-            continue;
-        name = text_made(TEXT_LINE, paper->name);
-        title = text_made(TEXT_LINE, first ? paper->title : "");
-        fprintf(out, "| [%s](%s.yaml) | %s | %s | %zu | %.1f %% | %.1f %% | %s | %s |", name, name, title, paper->columns[c].name, summary->count,
-                100 * validation->plain->summaries[c].mean, 100 * summary->mean,
-                percent_text(summary->max, text[0]), percent_text(summary->bias, text[1]));
-        free(name);
-        free(title);
-        if (summary->groups)
-            fprintf(out, " %.2f |", summary->rank);
-        else
-            fputs(" |", out);
-        if (first)
-            print_markdown_memory(validation, out);
-        else
-            fputs(" | |", out);
-        fputc('\n', out);
-    }
+    for (size_t c = 0; c < validation->paper->ncolumns; c++)
+        if (validation->paper->columns[c].kind == COLUMN_MEASURED)
+            say_summary((struct summed){validation, &validation->summaries[c], c, validation->paper->columns[c].name}, line, out);
 }
 
 /* Why the row could not be simulated, as errors of a command are told. */
@@ -287,46 +187,74 @@ static json_t *failure_json(const struct outcome *outcome)
     return errors;
 }
 
-static json_t *row_json(const struct validation *validation, size_t row)
+/* By measured column. */
+static json_t *columns_json(const struct validation *validation, size_t row, bool errors)
 {
     const struct paper *paper = validation->paper;
-    const struct outcome *outcome = &validation->outcomes[row];
-    json_t *json = json_object(), *measured = json_object(), *error = json_object(), *predicted = json_object();
+    json_t *json = json_object();
 
-    json_put(json, "id", json_words(paper->rows[row].id));
-    json_put(json, "group", json_words(paper->rows[row].group));
-    json_put(json, "software", outcome->measurable ? json_words(outcome->likeness.software) : json_null());
-    json_put(json, "expect", json_words(paper->rows[row].oom ? "oom" : "fits"));
-    json_put(json, "found", json_words(!outcome->simulated ? "failed" : outcome->fits ? "fits" : "oom"));
-    for (size_t c = 0; c < paper->ncolumns; c++) {
-        const struct column *column = &paper->columns[c];
-
-        if (column->kind != COLUMN_MEASURED)
-            continue;
-        json_put(measured, column->name, json_finite(paper->rows[row].measured[c]));
-        json_put(error, column->name, json_finite(validation_error(validation, row, c)));
-    }
-    for (size_t i = 0; outcome->simulated && metric_at(i); i++)
-        json_put(predicted, metric_at(i)->name, json_finite(metric_value(&outcome->metrics, metric_at(i))));
-    if (!outcome->simulated)
-        json_put(json, "errors", failure_json(outcome));
-    json_put(json, "measured", measured);
-    json_put(json, "predicted", predicted);
-    json_put(json, "breakdown_s", outcome->simulated ? breakdown_json(&outcome->metrics) : json_null());
-    json_put(json, "error", error);
-    json_put(json, "plain_error",
-                        json_finite(validation_error(validation->plain, row, validation->first)));
-    json_put(json, "relative_error", json_finite(validation_relative_error(validation, row)));
+    for (size_t c = 0; c < paper->ncolumns; c++)
+        if (paper->columns[c].kind == COLUMN_MEASURED)
+            json_put(json, paper->columns[c].name,
+                     json_finite(errors ? validation_error(validation, row, c) : paper->rows[row].measured[c]));
     return json;
 }
 
-static json_t *summary_json(const struct summary *summary, const struct paper *paper)
+#define PAPER_ROW(ROW) \
+    ROW(id, json_words(it->paper->rows[i].id), "of the row") \
+    ROW(group, json_words(it->paper->rows[i].group), "of rows among which ranks are compared") \
+    ROW(software, it->outcomes[i].measurable ? json_words(it->outcomes[i].likeness.software) : json_null(), "null: not measurable") \
+    ROW(expect, json_words(it->paper->rows[i].oom ? "oom" : "fits"), "fits or oom, as published") \
+    ROW(found, json_words(!it->outcomes[i].simulated ? "failed" : it->outcomes[i].fits ? "fits" : "oom"), \
+        "fits, oom or failed, as predicted") \
+    ROW(errors, it->outcomes[i].simulated ? NULL : failure_json(&it->outcomes[i]), "of a row that failed") \
+    ROW(measured, columns_json(it, i, false), "by column", .form = VIEW_MAP) \
+    ROW(predicted, it->outcomes[i].simulated ? view_json(&metrics_view, &it->outcomes[i].metrics) : json_object(), \
+        "metrics as in result.json", .form = VIEW_MAP) \
+    ROW(breakdown_s, it->outcomes[i].simulated ? breakdown_json(&it->outcomes[i].metrics) : json_null(), "as in result.json", \
+        .form = VIEW_MAP) \
+    ROW(error, columns_json(it, i, true), \
+        "by column: predicted / measured - 1 of a time, or of the time that a rate stands for; of a share the difference", \
+        .form = VIEW_MAP) \
+    ROW(plain_error, json_finite(validation_error(it->plain, i, it->first)), \
+        "of the first column, asked plainly") \
+    ROW(relative_error, json_finite(validation_relative_error(it, i)), \
+        "of the ratio to the row that it is relative to")
+VIEW(paper_row_view, struct validation, it, PAPER_ROW)
+
+static json_t *rows_json(const struct validation *validation)
 {
-    return json_pack("{s:I, s:o, s:o, s:s, s:o, s:o, s:I}", "rows", (json_int_t)summary->count, "mean",
-                     json_finite(summary->mean), "max", json_finite(summary->max), "worst",
-                     summary->count ? paper->rows[summary->worst].id : "", "bias", json_finite(summary->bias), "rank",
-                     json_finite(summary->groups ? summary->rank : NAN), "groups", (json_int_t)summary->groups);
+    json_t *rows = view_each(&paper_row_view, validation, validation->paper->nrows);
+
+    for (size_t i = validation->paper->nrows; i-- > 0;)
+        if (!validation->outcomes[i].selected)
+            json_array_remove(rows, i);
+    return rows;
 }
+
+static json_t *summaries_json(const struct validation *validation)
+{
+    json_t *summaries = json_object();
+
+    for (size_t c = 0; c < validation->paper->ncolumns; c++)
+        if (validation->paper->columns[c].kind == COLUMN_MEASURED)
+            json_put(summaries, validation->paper->columns[c].name,
+                     view_json(&summary_view, &(struct summed){validation, &validation->summaries[c], c, ""}));
+    return summaries;
+}
+
+/* Of a summary that is of no column. */
+static json_t *summary_json(const struct validation *validation, const struct summary *summary)
+{
+    return view_json(&summary_view, &(struct summed){validation, summary, validation->paper->ncolumns, ""});
+}
+
+#define BAR(ROW) \
+    ROW(value, json_finite(it->value), "in %; rank: a correlation; memory: a number of rows") \
+    ROW(limit, json_finite(it->limit), "the same") \
+    ROW(passed, json_boolean(it->passed), "whether the value keeps the limit") \
+    ROW(name, json_words(it->name), NULL) ROW(least, json_boolean(it->least), NULL)
+VIEW(bar_view, struct bar_result, it, BAR)
 
 static json_t *bars_json(const struct validation *validation)
 {
@@ -335,42 +263,117 @@ static json_t *bars_json(const struct validation *validation)
     json_t *json = json_object();
 
     for (size_t i = 0; i < count; i++)
-        json_put(json, bars[i].name,
-                            json_pack("{s:o, s:f, s:b}", "value", json_finite(bars[i].value), "limit", bars[i].limit,
-                                      "passed", (int)bars[i].passed));
+        json_put(json, bars[i].name, view_json(&bar_view, &bars[i]));
     return json;
 }
 
-json_t *validation_json(const struct validation *validation)
+#define MEMORY(ROW) \
+    ROW(fits_as_fits, json_count(it->memory[0][0]), "rows that fit and are predicted to") \
+    ROW(fits_as_oom, json_count(it->memory[0][1]), "rows that fit and are predicted not to") \
+    ROW(oom_as_fits, json_count(it->memory[1][0]), "rows that ran out of memory and are predicted to fit") \
+    ROW(oom_as_oom, json_count(it->memory[1][1]), "rows that ran out of memory and are predicted to")
+VIEW(memory_view, struct validation, it, MEMORY)
+
+#define LARGEST(ROW) \
+    ROW(rows, json_count(it[0]), "whose micro-batch is the largest that fits") \
+    ROW(right, json_count(it[1]), "of them: fit and with twice as much do not, as predicted")
+VIEW(largest_view, size_t, it, LARGEST)
+
+#define VALIDATION(ROW) \
+    ROW(name, json_words(it->paper->name), "of the table") \
+    ROW(source, json_words(it->paper->source), "where it was published") \
+    ROW(fitted, it->paper->fitted ? json_words(it->paper->fitted) : json_null(), "what was fitted to it; null: nothing") \
+    ROW(rows, rows_json(it), "of the table", .form = VIEW_LIST, .of = &paper_row_view) \
+    ROW(summary, summaries_json(it), "by column", .form = VIEW_MAP, .of = &summary_view) \
+    ROW(plain, summary_json(it, &it->plain->summaries[it->first]), "the same of the first column, asked plainly", \
+        .of = &summary_view) \
+    ROW(plain_failed, json_count(it->plain->failed), "rows that could not be simulated, asked plainly") \
+    ROW(relative, summary_json(it, &it->relative), "the same of ratios to other rows", .of = &summary_view) \
+    ROW(memory, view_json(&memory_view, it), "whether rows fit", .of = &memory_view) \
+    ROW(largest_micro_batch, it->paper->largest ? view_json(&largest_view, it->largest) : NULL, \
+        "left out: the table says none", .of = &largest_view) \
+    ROW(failed, json_count(it->failed), "rows that could not be simulated") \
+    ROW(bars, bars_json(it), "by name", .form = VIEW_MAP, .of = &bar_view) \
+    ROW(fitted_words, json_words(it->paper->fitted ? it->paper->fitted : "nothing, all is predicted"), NULL) \
+    ROW(fits, json_count(it->memory[0][0] + it->memory[0][1]), NULL) \
+    ROW(oom, json_count(it->memory[1][0] + it->memory[1][1]), NULL)
+VIEW_SHARED(validation_view, struct validation, it, VALIDATION)
+
+static const char summed[] =
+    "{name}: {rows} rows, mean size of the error {mean*100:%.1f} %, largest {max*100:%+.1f} % ({worst}), mean error "
+    "{bias*100:%+.1f} %[, rank correlation {rank:%.2f} ({groups group})]\n";
+
+void validation_print_largest(const size_t largest[2], FILE *out)
+{
+    if (largest[0])
+        fprintf(out, "largest micro-batch: %zu rows, %zu of them (%.1f %%) fit and with twice as much do not\n",
+                largest[0], largest[1], 100.0 * (double)largest[1] / (double)largest[0]);
+}
+
+static void print_bars(const struct validation *validation, FILE *out)
+{
+    struct bar_result bars[BARS];
+    size_t count = validation_bars(validation, bars);
+
+    for (size_t i = 0; i < count; i++) {
+        fputs(i ? "; " : "bars: ", out);
+        view_say(&bar_view, &bars[i], "{name} {value:%.3g} of [?least at least|at most] {limit:%.3g}: [?passed pass|miss]", out);
+    }
+    fputs(count ? "\n" : "", out);
+}
+
+void validation_print(const struct validation *validation, bool brief, FILE *out)
 {
     const struct paper *paper = validation->paper;
-    json_t *json = json_object(), *rows = json_array(), *summaries = json_object();
+    int width = id_width(paper);
+    json_t *facts = view_facts(&validation_view, validation);
 
-    for (size_t i = 0; i < paper->nrows; i++)
+    fputs("== ", out);
+    text_write(TEXT_LINE, paper->name, out);
+    fputs(": ", out);
+    text_write_lines(paper->source, out);
+    fputc('\n', out);
+    if (!brief)
+        print_heading(validation, width, out);
+    for (size_t i = 0; !brief && i < paper->nrows; i++)
         if (validation->outcomes[i].selected)
-            json_append(rows, row_json(validation, i));
-    for (size_t c = 0; c < paper->ncolumns; c++)
-        if (paper->columns[c].kind == COLUMN_MEASURED)
-            json_put(summaries, paper->columns[c].name,
-                                summary_json(&validation->summaries[c], paper));
-    json_put(json, "name", json_words(paper->name));
-    json_put(json, "source", json_words(paper->source));
-    json_put(json, "fitted", paper->fitted ? json_words(paper->fitted) : json_null());
-    json_put(json, "rows", rows);
-    json_put(json, "summary", summaries);
-    json_put(json, "plain", summary_json(&validation->plain->summaries[validation->first], paper));
-    json_put(json, "plain_failed", json_integer((json_int_t)validation->plain->failed));
-    json_put(json, "relative", summary_json(&validation->relative, paper));
-    json_put(json, "memory",
-                        json_pack("{s:I, s:I, s:I, s:I}", "fits_as_fits", (json_int_t)validation->memory[0][0],
-                                  "fits_as_oom", (json_int_t)validation->memory[0][1], "oom_as_fits",
-                                  (json_int_t)validation->memory[1][0], "oom_as_oom",
-                                  (json_int_t)validation->memory[1][1]));
-    if (paper->largest)
-        json_put(json, "largest_micro_batch",
-                            json_pack("{s:I, s:I}", "rows", (json_int_t)validation->largest[0], "right",
-                                      (json_int_t)validation->largest[1]));
-    json_put(json, "failed", json_integer((json_int_t)validation->failed));
-    json_put(json, "bars", bars_json(validation));
-    return json;
+            print_row(validation, i, width, out);
+    say_columns(validation, summed, out);
+    /* Flags that a person cannot know are left out (plain.h). */
+    say_summary((struct summed){validation->plain, &validation->plain->summaries[validation->first], 0, "asked plainly"}, summed,
+                out);
+    say(facts, "[?plain_failed>0 asked plainly: {plain_failed} rows could not be simulated\n]", out);
+    say_summary((struct summed){validation, &validation->relative, 0, "relative to other rows"}, summed, out);
+    if (!brief)
+        validation_print_slopes(validation, out);
+    if (judged(validation, false) > validation->memory[0][0])
+        say(facts, "memory: {fits} rows fitted, {memory.fits_as_fits} of them are predicted to; {oom} did not, {memory.oom_as_oom} "
+            "of them are predicted not to\n", out);
+    validation_print_largest(validation->largest, out);
+    say(facts, "[?failed>0 {failed} rows could not be simulated\n]", out);
+    say(facts, "fitted: {fitted_words}\n", out);
+    print_bars(validation, out);
+    json_decref(facts);
+}
+
+void validation_print_line(const struct validation *validation, FILE *out)
+{
+    if (!validation)
+        fprintf(out, "%-32s %-24s %5s %8s %8s %9s %9s %6s  %s\n", "table", "compared", "rows", "mean", "plainly", "max", "bias",
+                "rank", "bars");
+    else
+        say_columns(validation, "{of@-32} {name@-24} {rows@5} {mean*100:%6.1f} % {plain_mean*100:%6.1f} % {max*100:%+7.1f} % "
+                    "{bias*100:%+7.1f} % [{rank:%6.2f}|      ][?bars>0   {passed} of {bars}]\n", out);
+}
+
+void validation_print_markdown(const struct validation *validation, FILE *out)
+{
+    if (!validation)
+        fputs("| table | what was measured | compared | rows | asked plainly | as configured | largest | bias | rank "
+              "| fits | largest micro-batch |\n"
+              "|---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|\n", out);
+    else
+        say_columns(validation, "| \\[{table}\\]({table}.yaml) | {title} | {name} | {rows} | {plain_mean*100:%.1f} % | "
+                    "{mean*100:%.1f} % | {max_percent:%+.1f} % | {bias_percent:%+.1f} % |[ {rank:%.2f}] |"
+                    "[?judged>0  {right} of {judged}] |[?largest>0  {largest_right} of {largest}] |\n", out);
 }

@@ -1,5 +1,5 @@
 /* emit: writes a draft, reads it back, adds the switches that are missing, and compares. */
-#include "emit/emit_internal.h"
+#include "emit/emit_rows.h"
 
 #include "auto/auto.h"
 #include "base/text.h"
@@ -12,56 +12,6 @@
 #include "scenario/scenario.h"
 #include "schedule/schedule.h"
 #include "workload/workload.h"
-
-static const char *text_at(const struct emit *e, const struct node *tree, const char *path)
-{
-    const struct node *node = node_at(tree, path);
-
-    return !node ? "" : node->text ? node->text : node_flow(e->arena, node);
-}
-
-const char *emit_text(const struct emit *e, const char *path)
-{
-    return text_at(e, e->tree, path);
-}
-
-long emit_number(const struct emit *e, const char *path)
-{
-    return strtol(emit_text(e, path), NULL, 10);
-}
-
-bool emit_is(const struct emit *e, const char *path, const char *value)
-{
-    return !strcmp(emit_text(e, path), value);
-}
-
-bool emit_differs(const struct emit *e, const char *path)
-{
-    return e->base && strcmp(text_at(e, e->base, path), emit_text(e, path)) != 0;
-}
-
-bool emit_has(const struct emit *e, const char *argument)
-{
-    const struct argument_row *row = dialect_row(e->dialect->like ? e->dialect->like : e->dialect, argument, false);
-
-    BUG_IF(!row);
-    return !row->fork && (!row->until || row->until >= e->release.last) && (!row->until || e->release.last) &&
-           (!e->release.last || row->since <= e->release.last);
-}
-
-bool emit_recomputes(const struct emit *e, const char *module)
-{
-    const char *list = emit_text(e, "memory.recompute.modules"), *at = strstr(list, module);
-
-    while (at && at > list && at[-1] == '-')
-        at = strstr(at + 1, module);
-    return at != NULL;
-}
-
-int emit_gradient_bytes(const struct emit *e)
-{
-    return emit_is(e, "software.gradients", "half") && !emit_is(e, "memory.precision", "fp32") ? 2 : 4;
-}
 
 /* A draft in memory, which the caller frees. */
 static char *draft(const struct framework *framework, struct emit *e, size_t *length)
@@ -92,7 +42,10 @@ static const struct node *read_back(const struct framework *framework, struct em
     char *said = NULL;
     size_t size;
     FILE *notes = open_memstream(&said, &size);
-    struct node *root = framework->read(e, text, length, &options, notes, err);
+    const char *comment;
+    const struct job_text job = {"what is written", text, length, &options, framework->beside ? node_get(e->tree, "model") : NULL,
+                                 e->dialect->name};
+    struct node *root = framework->read(e->arena, &job, &comment, notes, err);
 
     fclose(notes);
     free(said);
@@ -252,7 +205,7 @@ int emit_checked(const struct framework *framework, const struct scenario *scena
     if (e.own)
         e.release = dialect_releases(e.dialect, scenario->software.like);
     if (!e.dialect || refuse(framework, scenario, tree, err) || auto_split(framework, &arena, scenario, tree, err) ||
-        (framework->fit && framework->fit(&e, tree, err))) {
+        (framework->fit && framework->fit(&e, tree, err)) || (emit_refuse(&e, framework, err), err->count > before)) {
         arena_release(&arena);
         return -1;
     }

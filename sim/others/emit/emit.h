@@ -11,6 +11,9 @@
 typedef int emitter(const struct scenario *scenario, FILE *out, FILE *notes, struct error *err);
 emitter emit_megatron, emit_torchtitan, emit_deepspeed, emit_bridge;
 
+/* Of a framework that has a dialect, and no code: a file of platforms/dialects/, or a path. */
+int emit_own(const char *dialect, const struct scenario *scenario, FILE *out, FILE *notes, struct error *err);
+
 /* The frameworks by number; NULL past the last. */
 struct emitted { const char *name; emitter *emit; };
 const struct emitted *emitted_at(size_t index);

@@ -1,104 +1,62 @@
 /* emit_deepspeed: DeepSpeed's JSON. The model and the number of GPUs are the training program's and the launcher's. */
-#include "emit/emit_internal.h"
+#include "emit/emit_rows.h"
 
 #include "jobs/jobs.h"
-
-#include <stdlib.h>
-
-#include "config/conf.h"
+#include "launch/dialect.h"
 #include "scenario/scenario.h"
 
-static void write_offload(struct emit *e)
-{
-    const char *offload = emit_text(e, "memory.offload");
+#define ZERO "zero_optimization."
 
-    if (strstr(offload, "optimizer"))
-        fputs(",\n    \"offload_optimizer\": {\"device\": \"cpu\"}", e->out);
-    if (strstr(offload, "weights"))
-        fputs(",\n    \"offload_param\": {\"device\": \"cpu\"}", e->out);
+static void say_batch(struct emit *e)
+{
+    const struct batch *batch = &e->scenario->batch;
+
+    emit_say(e, "train_batch_size", "%d", batch->global);
+    emit_say(e, "train_micro_batch_size_per_gpu", "%d", batch->micro);
+    emit_say(e, "gradient_accumulation_steps", "%d", batch->micro_batches);
 }
 
-static void write_zero(struct emit *e)
+static void say_optimizer(struct emit *e)
+{
+    const struct argument_row *row = dialect_row(e->dialect, "optimizer.type", false);
+    const char *theirs = dialect_word(e->arena, row, emit_text(e, "memory.optimizer"), true);
+
+    if (dialect_knows(row, theirs))
+        emit_say_text(e, row->name, theirs);
+}
+
+/* Sizes, which scenarios may write with units. */
+static void say_sizes(struct emit *e)
 {
     const struct parallelism *strategy = &e->scenario->parallelism;
-    long stage = emit_number(e, "strategy.zero"), shard = emit_number(e, "strategy.shard");
-    int bytes = emit_is(e, "memory.precision", "fp32") ? 4 : 2;
 
-    fprintf(e->out, "  \"zero_optimization\": {\n    \"stage\": %ld,\n    \"overlap_comm\": %s", stage,
-            emit_is(e, "strategy.data_parallel", "ddp") ? "true" : "false");
-    if (stage == 3) {
-        fprintf(e->out, ",\n    \"stage3_prefetch_bucket_size\": %.0f", strategy->prefetch);
-        fprintf(e->out, ",\n    \"stage3_max_live_parameters\": %.0f", strategy->live_parameters);
-        fprintf(e->out, ",\n    \"stage3_max_reuse_distance\": %.0f", strategy->reuse_distance);
-        if (shard && shard < scenario_replicas(e->scenario))
-            fprintf(e->out, ",\n    \"mics_shard_size\": %ld", shard);
+    if (emit_number(e, "strategy.zero") == 3) {
+        emit_say(e, ZERO "stage3_prefetch_bucket_size", "%.0f", strategy->prefetch);
+        emit_say(e, ZERO "stage3_max_live_parameters", "%.0f", strategy->live_parameters);
+        emit_say(e, ZERO "stage3_max_reuse_distance", "%.0f", strategy->reuse_distance);
     } else if (emit_differs(e, "software.bucket") || emit_differs(e, "software.first_bucket")) {
-        fprintf(e->out, ",\n    \"reduce_bucket_size\": %.0f", strategy->bucket / bytes);
+        emit_say(e, ZERO "reduce_bucket_size", "%.0f", strategy->bucket / (emit_is(e, "memory.precision", "fp32") ? 4 : 2));
     }
-    if (stage && stage < 3 && emit_differs(e, "software.flat_gradients"))
-        fprintf(e->out, ",\n    \"contiguous_gradients\": %s", emit_text(e, "software.flat_gradients"));
-    if (stage == 1 && emit_differs(e, "software.reduce_scatter"))
-        fprintf(e->out, ",\n    \"reduce_scatter\": %s", emit_text(e, "software.reduce_scatter"));
-    write_offload(e);
-    fputs("\n  }", e->out);
-}
-
-static void write_rest(struct emit *e)
-{
-    long pipeline = emit_number(e, "strategy.pipeline"), tensor = emit_number(e, "strategy.tensor");
-    long every = emit_number(e, "memory.recompute.every");
-
-    if (pipeline > 1)
-        fprintf(e->out,
-                ",\n  \"pipeline\": {\"stages\": %ld, \"partition\": \"%s\", \"activation_checkpoint_interval\": %ld}",
-                pipeline, emit_is(e, "software.balance", "weights") ? "parameters" : "uniform", every);
-    else if (every > 0)
-        fprintf(e->out, ",\n  \"pipeline\": {\"activation_checkpoint_interval\": %ld}", every);
-    if (tensor > 1)
-        fprintf(e->out, ",\n  \"tensor_parallel\": {\"autotp_size\": %ld}", tensor);
-    if (emit_is(e, "software.gradients", "converted"))
-        fputs(",\n  \"data_types\": {\"grad_accum_dtype\": \"fp32\"}", e->out);
-    else if (emit_is(e, "software.gradients", "widened"))
-        fputs(",\n  \"communication_data_type\": \"fp32\"", e->out);
-    if (strstr(emit_text(e, "memory.offload"), "activations") || emit_differs(e, "software.partitioned_outputs"))
-        fprintf(e->out, ",\n  \"activation_checkpointing\": {\"partition_activations\": %s, \"cpu_checkpointing\": %s}",
-                emit_text(e, "software.partitioned_outputs"),
-                strstr(emit_text(e, "memory.offload"), "activations") ? "true" : "false");
 }
 
 static void write_config(struct emit *e)
 {
-    static const struct { const char *ours, *theirs; } optimizers[] = {
-        {"adam", "AdamW"}, {"lamb", "Lamb"}, {"sgd", "SGD"}, {"momentum", "Lion"}, {"muon", "Muon"},
-    };
-    const struct batch *batch = &e->scenario->batch;
+    static const char *const parts[] = {"plain", "zero", "buckets", "offload", "degrees", "recompute", "gradients"};
 
-    fprintf(e->out, "{\n  \"train_batch_size\": %d,\n  \"train_micro_batch_size_per_gpu\": %d,\n", batch->global,
-            batch->micro);
-    fprintf(e->out, "  \"gradient_accumulation_steps\": %d,\n", batch->micro_batches);
-    fprintf(e->out, "  \"gradient_clipping\": %s,\n", emit_is(e, "software.clip_gradients", "true") ? "1.0" : "0.0");
-    if (emit_is(e, "memory.precision", "mixed-bf16") || emit_is(e, "memory.precision", "mixed-fp16"))
-        fprintf(e->out, "  \"%s\": {\"enabled\": true},\n", emit_text(e, "memory.precision") + strlen("mixed-"));
-    for (size_t i = 0; i < COUNT(optimizers); i++)
-        if (emit_is(e, "memory.optimizer", optimizers[i].ours))
-            fprintf(e->out, "  \"optimizer\": {\"type\": \"%s\"},\n", optimizers[i].theirs);
-    write_zero(e);
-    write_rest(e);
-    fputs("\n}\n", e->out);
-}
-
-static struct node *read_config(struct emit *e, const char *text, size_t length, const struct import_options *options,
-                                FILE *notes, struct error *err)
-{
-    const char *comment;
-    const struct job_text job = {"DeepSpeed's file", text, length, options, node_get(e->scenario->node, "model")};
-
-    return deepspeed_scenario(e->arena, &job, &comment, notes, err);
+    e->said = NULL;
+    say_batch(e);
+    emit_say_rows(e, "switches");
+    emit_say_rows(e, "formats");
+    say_optimizer(e);
+    for (size_t i = 0; i < COUNT(parts); i++)
+        emit_say_rows(e, parts[i]);
+    say_sizes(e);
+    emit_print(e);
 }
 
 int emit_deepspeed(const struct scenario *scenario, FILE *out, FILE *notes, struct error *err)
 {
-    static const struct framework framework = {"DeepSpeed", "deepspeed", write_config, read_config, false, NULL};
+    static const struct framework framework = {"DeepSpeed", "deepspeed", write_config, deepspeed_scenario, true, false, NULL};
 
     return emit_checked(&framework, scenario, out, notes, err);
 }

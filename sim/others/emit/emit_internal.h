@@ -3,7 +3,7 @@
 #define DTSIM_EMIT_INTERNAL_H
 
 #include "emit/emit.h"
-#include "launch/imported.h"
+#include "jobs/jobs.h"
 
 struct emit {
     struct arena *arena;
@@ -22,9 +22,8 @@ struct framework {
     const char *title;               /* "Megatron-LM" */
     const char *dialect;             /* its file of platforms/dialects/ */
     void (*write)(struct emit *e);
-    /* The scenario of a draft; the options say the GPUs. */
-    struct node *(*read)(struct emit *e, const char *text, size_t length, const struct import_options *options,
-                         FILE *notes, struct error *err);
+    job_reader *read;                /* of a draft */
+    bool beside;                     /* it does not say the model, which is the scenario's */
     bool even;                       /* its stages have as many layers each, unless it is told how many */
     /* Puts into the tree what a launch must say and the scenario leaves open, and refuses what the framework's own
      * checks do. NULL: there is nothing. 0 or -1. */
@@ -41,8 +40,6 @@ bool emit_is(const struct emit *e, const char *path, const char *value);
 bool emit_differs(const struct emit *e, const char *path);
 /* Whether the release has an argument of Megatron-LM's. */
 bool emit_has(const struct emit *e, const char *argument);
-/* Whether memory.recompute.modules has a word: experts is another one than the end of shared-experts. */
-bool emit_recomputes(const struct emit *e, const char *module);
 /* GPUs that share a replica's bytes of gradients: bytes of one gradient as it is sent. */
 int emit_gradient_bytes(const struct emit *e);
 

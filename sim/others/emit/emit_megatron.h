@@ -5,8 +5,8 @@
 #include "emit/emit_internal.h"
 
 void emit_megatron_write(struct emit *e);
-struct node *emit_megatron_read(struct emit *e, const char *text, size_t length, const struct import_options *options,
-                                FILE *notes, struct error *err);
+/* Says all arguments, into e->said, in the order in which they are written. */
+void emit_megatron_say(struct emit *e);
 /* Puts what a scenario leaves to the release, and refuses what Megatron Core's own checks do. 0 or -1. */
 int emit_megatron_fit(struct emit *e, struct node *tree, struct error *err);
 /* How Megatron-LM is told a hybrid: a letter a half-block, or as a GPT of which some layers have linear attention. MIXES_NONE: the

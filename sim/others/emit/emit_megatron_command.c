@@ -89,22 +89,9 @@ static int settle_release(const struct scenario *scenario, const char *command, 
     return rc;
 }
 
-struct node *emit_megatron_read(struct emit *e, const char *text, size_t length, const struct import_options *options,
-                                FILE *notes, struct error *err)
-{
-    struct launch launch = {0};
-    struct node *root = NULL;
-    const char *comment;
-
-    if (!launch_parse(e->arena, "the arguments", text, length, &launch, err))
-        root = megatron_scenario(e->arena, &launch, options, &comment, notes, err);
-    launch_release(&launch);
-    return root;
-}
-
 int emit_megatron(const struct scenario *scenario, FILE *out, FILE *notes, struct error *err)
 {
-    static const struct framework framework = {"Megatron-LM", "megatron", emit_megatron_write, emit_megatron_read, true,
+    static const struct framework framework = {"Megatron-LM", "megatron", emit_megatron_write, megatron_command, false, true,
                                                emit_megatron_fit};
 
     char *command = NULL;

@@ -10,27 +10,13 @@
 #include "base/base.h"
 #include "config/conf.h"
 #include "config/named.h"
+#include "launch/dialect.h"
 #include "launch/imported.h"
 #include "launch/launch.h"
 
-/* Classes of models (the last part of _target_) and the file of scenarios/models that has their shape. */
-static const struct { const char *class, *preset; } classes[] = {
-    {"Llama2Config7B", "llama2-7b"}, {"Llama2Config13B", "llama2-13b"}, {"Llama2Config70B", "llama2-70b"},
-    {"Llama3Config8B", "llama3-8b"}, {"Llama3Config70B", "llama3-70b"}, {"Llama31Config8B", "llama3-8b"},
-    {"Llama31Config70B", "llama3-70b"}, {"Llama31Config405B", "llama3-405b"}, {"MixtralConfig8x7B", "mixtral-8x7b"},
-    {"DeepSeekV3Config", "deepseek-v3"}, {"GPTConfig175B", "gpt3-175b"},
-};
 static const struct { const char *torch, *name; } formats[] = {
     {"torch.float32", "fp32"}, {"torch.float", "fp32"}, {"torch.bfloat16", "bf16"}, {"torch.float16", "fp16"},
     {"torch.half", "fp16"}, {"torch.uint8", "fp8"},
-};
-/* Parts of the names of recipes of mixed_precision.py, and what they mean. */
-static const struct { const char *part, *format, *argument, *recipe; bool gather, ends; } recipes[] = {
-    {"mxfp8", "e4m3", "fp8-format", "mxfp8", true, false},
-    {"fp8_delayed_scaling", "hybrid", "fp8-format", "delayed", true, false},
-    {"fp8_current_scaling", "hybrid", "fp8-format", "tensorwise", true, true},
-    {"fp8_subchannel_scaling", "hybrid", "fp8-format", "blockwise", false, false},
-    {"nvfp4", "e2m1", "fp4-format", NULL, false, false},
 };
 
 /* A mapping that stands for one value: a function, a number format, a member of an enumeration. NULL: it does not. */
@@ -146,6 +132,7 @@ static void drop_defaults(struct imported *m)
 
 static void add_recipe(struct imported *m, const char *name, const char *key)
 {
+    const struct node *recipes = node_get(m->dialect->tables, "recipes");
     char *plain = arena_strdup(m->arena, name);
     bool bf16, neither = false;
 
@@ -158,17 +145,13 @@ static void add_recipe(struct imported *m, const char *name, const char *key)
         add(m, bf16 ? "bf16" : "fp16", "True", key);
     else
         neither = true;
-    for (size_t i = 0; !neither && i < COUNT(recipes); i++) {
-        if (!strstr(plain, recipes[i].part))
-            continue;
-        add(m, recipes[i].argument, recipes[i].format, key);
-        if (recipes[i].recipe)
-            add(m, "fp8-recipe", recipes[i].recipe, key);
-        if (recipes[i].gather)
-            add(m, "fp8-param-gather", "True", key);
-        if (recipes[i].ends)
-            add(m, "first-last-layers-bf16", "True", key);
-        return;
+    for (size_t i = 0; !neither && i < recipes->count; i++) {
+        const struct node *means = recipes->items[i];
+
+        for (size_t k = 0; strstr(plain, recipes->keys[i]) && k < means->count; k++)
+            add(m, means->keys[k], means->items[k]->text, key);
+        if (strstr(plain, recipes->keys[i]))
+            return;
     }
     if (neither || strstr(plain, "fp8") || strstr(plain, "fp4"))
         error_add(m->err, EXIT_INPUT, place(m, key), "%s: there is no recipe '%.60s'; expected one of mixed_precision.py "
@@ -337,16 +320,16 @@ static int put_shape(struct imported *m, const char *class)
 {
     static const struct data_kind kind = {"scenarios/models", "model", NULL};
     struct hf_config config = {0};
-    struct node *file, *layers;
+    struct node *file, *layers, *preset;
     const char *path = NULL;
 
     if (!m->options->hf_config && (text_of(m, "model.num_layers") || !class))
         return 0;
     if (m->options->hf_config && hf_config_read(m->arena, m->options->hf_config, NULL, &config, m->err))
         return -1;
-    for (size_t i = 0; !config.shape && i < COUNT(classes); i++)
-        if (!strcmp(classes[i].class, class))
-            path = data_resolve(m->arena, &kind, classes[i].preset, m->launch->loc, m->err);
+    preset = class ? node_get(node_get(m->dialect->tables, "classes"), class) : NULL;
+    if (!config.shape && preset)
+        path = data_resolve(m->arena, &kind, preset->text, m->launch->loc, m->err);
     if (path && conf_load(m->arena, path, &file, m->err))
         return -1;
     if (path)
@@ -367,18 +350,15 @@ static int put_shape(struct imported *m, const char *class)
  * defaults of Megatron Core's classes. */
 static void put_switches(struct imported *m, const char *software)
 {
-    static const struct { const char *name, *value; } switches[] = {
-        {"overlap_gathers", "false"}, {"gradient_accesses", "4"}, {"gradients", "fp32"}, {"cross_entropy", "fp32"},
-        {"overlap_products", "false"}, {"fp8_weights", "cast"}, {"fused_clamp", "false"},
-    };
+    const struct node *switches = node_get(m->dialect->tables, "switches");
     const struct node *said_already = node_get(m->root, "software"), *precision = node_at(m->root, "memory.precision");
     bool mixed = precision && strcmp(precision->text, "fp32"), narrow = mixed && strpbrk(precision->text, "48");
 
     imported_put(m, "software.like", "%s", software);
-    for (size_t i = 0; i < COUNT(switches); i++)
-        if (!node_get(said_already, switches[i].name) && (narrow || strcmp(switches[i].name, "fp8_weights")) &&
-            (mixed || strcmp(switches[i].name, "gradients")))
-            imported_put(m, arena_printf(m->arena, "software.%s", switches[i].name), "%s", switches[i].value);
+    for (size_t i = 0; i < switches->count; i++)
+        if (!node_get(said_already, switches->keys[i]) && (narrow || strcmp(switches->keys[i], "fp8_weights")) &&
+            (mixed || strcmp(switches->keys[i], "gradients")))
+            imported_put(m, arena_printf(m->arena, "software.%s", switches->keys[i]), "%s", switches->items[i]->text);
 }
 
 int bridge_build(struct imported *m, const char *class, const char *software, bool printed)

@@ -99,33 +99,21 @@ static struct node *from_nemo(struct arena *arena, const struct node *nemo)
     return root;
 }
 
-/* Keys of a recipe (nemo/collections/llm/api.py: pretrain, finetune, train), and those of its trainer that say nothing of
- * an iteration's time. */
-static const char *const recipe_keys[] = {"model", "data", "trainer", "optim", "peft", "model_transform", "log", "resume",
-                                          "tokenizer", "export"};
-static const char *const trainer_keys[] = {
-    "strategy", "plugins", "callbacks", "devices", "num_nodes", "accelerator", "max_steps", "max_epochs", "max_time",
-    "min_steps", "min_epochs", "val_check_interval", "check_val_every_n_epoch", "limit_train_batches", "limit_val_batches",
-    "limit_test_batches", "log_every_n_steps", "logger", "num_sanity_val_steps", "use_distributed_sampler",
-    "enable_checkpointing", "enable_progress_bar", "enable_model_summary", "default_root_dir", "reload_dataloaders_every_n_epochs",
-    "fast_dev_run", "detect_anomaly", "inference_mode", "deterministic", "benchmark", "precision", "profiler", "sync_batchnorm"};
-/* Callbacks that do not change an iteration. */
-static const char *const callback_classes[] = {
-    "CommOverlap", "GarbageCollection", "Timing", "Checkpoint", "Nsys", "Preemption", "Logger", "Monitor", "Progress", "Stop",
-    "Debug", "Memory", "Flops", "FLOPs", "Straggler", "ModelTransform", "JitTransform", "Energy"};
-
-static bool listed(const char *const *names, size_t count, const char *name)
+/* Whether a list of the dialect's tables has the name. */
+static bool listed(const struct imported *m, const char *list, const char *name)
 {
-    for (size_t i = 0; i < count; i++)
-        if (!strcmp(names[i], name))
+    const struct node *names = node_get(m->dialect->tables, list);
+
+    for (size_t i = 0; i < names->count; i++)
+        if (!strcmp(names->items[i]->text, name))
             return true;
     return *name == '_';
 }
 
 /* Callbacks or plugins of other classes: what they do is not known here. */
-static void warn_parts(struct imported *m, const struct node *parts, const char *what, const char *const *classes,
-                       size_t count)
+static void warn_parts(struct imported *m, const struct node *parts, const char *what)
 {
+    const struct node *classes = node_get(node_get(m->dialect->tables, "nemo_classes"), what);
     size_t items = !parts ? 0 : parts->kind == NODE_SEQUENCE ? parts->count : 1;
 
     for (size_t i = 0; i < items; i++) {
@@ -133,8 +121,8 @@ static void warn_parts(struct imported *m, const struct node *parts, const char 
         const char *class = part->kind == NODE_MAPPING ? class_of(part) : NULL;
         bool known = node_is_null(part);
 
-        for (size_t k = 0; class && k < count; k++)
-            known |= strstr(class, classes[k]) != NULL;
+        for (size_t k = 0; class && k < classes->count; k++)
+            known |= strstr(class, classes->items[k]->text) != NULL;
         if (!known)
             launch_warn(m->launch, m->arena, part->loc, "trainer.%s: %s is not read; what it does to an iteration is not "
                         "simulated", what, class ? class : "an item without _target_");
@@ -144,11 +132,10 @@ static void warn_parts(struct imported *m, const struct node *parts, const char 
 /* Refuses a file that is no recipe of NeMo 2, and warns of what is not read. */
 static int check_nemo(struct imported *m, const struct node *nemo)
 {
-    static const char *const plugins[] = {"MixedPrecision"};
     const struct node *trainer = node_get(nemo, "trainer"), *steps = node_at(nemo, "trainer.accumulate_grad_batches");
 
     for (size_t i = 0; i < nemo->count; i++)
-        if (!listed(recipe_keys, COUNT(recipe_keys), nemo->keys[i]))
+        if (!listed(m, "nemo_keys", nemo->keys[i]))
             return error_add(m->err, EXIT_INPUT, nemo->key_locs[i], "'%.60s' is no key of a recipe of NeMo 2; expected model, data, "
                              "trainer, optim, peft, log or resume, as --to-yaml writes them; files of NeMo AutoModel (recipe, "
                              "step_scheduler, distributed) are not read", nemo->keys[i]);
@@ -156,15 +143,15 @@ static int check_nemo(struct imported *m, const struct node *nemo)
         return error_add(m->err, EXIT_INPUT, nemo->loc, "says neither model nor trainer; expected a recipe of NeMo 2, as --to-yaml "
                          "writes it");
     for (size_t i = 0; trainer && trainer->kind == NODE_MAPPING && i < trainer->count; i++)
-        if (!listed(trainer_keys, COUNT(trainer_keys), trainer->keys[i]) && strcmp(trainer->keys[i], "gradient_clip_val") &&
+        if (!listed(m, "nemo_trainer", trainer->keys[i]) &&
             !node_is_null(trainer->items[i]) && trainer->items[i] != steps)
             launch_warn(m->launch, m->arena, trainer->key_locs[i], "trainer.%.60s is not read; whether it changes an iteration is "
                         "not known here", trainer->keys[i]);
     if (steps && steps->text && strcmp(steps->text, "1"))
         launch_warn(m->launch, m->arena, steps->loc, "trainer.accumulate_grad_batches: %.20s is not simulated; the global batch "
                     "says how many micro-batches there are", steps->text);
-    warn_parts(m, node_at(nemo, "trainer.plugins"), "plugins", plugins, COUNT(plugins));
-    warn_parts(m, node_at(nemo, "trainer.callbacks"), "callbacks", callback_classes, COUNT(callback_classes));
+    warn_parts(m, node_at(nemo, "trainer.plugins"), "plugins");
+    warn_parts(m, node_at(nemo, "trainer.callbacks"), "callbacks");
     return 0;
 }
 
@@ -200,7 +187,7 @@ static void put_adapters(struct imported *m, const struct node *adapters)
             list = arena_printf(m->arena, "%s%s%s", list, *list ? ", " : "", modules[k].ours);
     }
     if (shared && shared->text && !strcasecmp(shared->text, "false"))
-        imported_put(m, "software.shared_adapters", "false");
+        imported_put(m, "software.expert_adapters", "each");
     imported_put(m, "memory.lora", "{rank: %ld, targets: [%s]}", rank, said ? list : "qkv, projection, mlp-up, mlp-down");
 }
 
@@ -235,6 +222,8 @@ static struct node *read(struct arena *arena, const struct job_text *job, bool n
     int rc = conf_parse(arena, job->file, job->text, job->length, &root, err);
 
     launch.loc = (struct loc){.file = job->file};
+    if (!rc)
+        rc = imported_begin(&m, "bridge");
     if (!rc && nemo && root->kind == NODE_MAPPING)
         rc = check_nemo(&m, root);
     if (!rc && root->kind == NODE_MAPPING) {
@@ -248,7 +237,7 @@ static struct node *read(struct arena *arena, const struct job_text *job, bool n
         root = bridge_plain(arena, nemo ? from_nemo(arena, root) : root);
     }
     if (!rc) {
-        rc = imported_begin(&m, "bridge") || job_arguments(arena, root, &launch, err) ? -1 :
+        rc = job_arguments(arena, root, &launch, err) ? -1 :
              bridge_build(&m, class, nemo ? "nemo" : "megatron-bridge", printed);
         if (!rc && adapters)
             put_adapters(&m, adapters);
@@ -266,20 +255,8 @@ struct node *bridge_scenario(struct arena *arena, const struct job_text *job, co
     return read(arena, job, false, comment, notes, err);
 }
 
-static struct node *nemo_scenario(struct arena *arena, const struct job_text *job, const char **comment, FILE *notes,
-                                  struct error *err)
+struct node *nemo_scenario(struct arena *arena, const struct job_text *job, const char **comment, FILE *notes,
+                           struct error *err)
 {
     return read(arena, job, true, comment, notes, err);
-}
-
-int bridge_import(struct arena *arena, const char *path, const struct import_options *options, FILE *out, FILE *notes,
-                  struct error *err)
-{
-    return job_import(arena, path, &(struct job_kind){"bridge", bridge_scenario}, options, out, notes, err);
-}
-
-int nemo_import(struct arena *arena, const char *path, const struct import_options *options, FILE *out, FILE *notes,
-                struct error *err)
-{
-    return job_import(arena, path, &(struct job_kind){"nemo", nemo_scenario}, options, out, notes, err);
 }

@@ -168,22 +168,12 @@ static long put_batch(struct imported *m)
     return data;
 }
 
-static void put_precision(struct imported *m)
+static void put_optimizer(struct imported *m)
 {
-    bool fp16 = job_true(m, "fp16.enabled"), bf16 = job_true(m, "bf16.enabled");
-    static const struct { const char *theirs, *ours; } names[] = {
-        {"adam", "adam"}, {"adamw", "adam"}, {"lamb", "lamb"}, {"sgd", "sgd"}, {"lion", "momentum"},
-        {"adagrad", "momentum"}, {"muon", "muon"},
-    };
-    const char *name = imported_word(m, "optimizer.type"), *ours = NULL;
+    const struct argument_row *row = dialect_row(m->dialect, "optimizer.type", false);
+    const char *name = imported_word(m, row->name), *ours = dialect_word(m->arena, row, name, false);
 
-    if (fp16 && bf16)
-        imported_refuse(m, "fp16.enabled", "does not go with bf16.enabled; expected one of them");
-    imported_put(m, "memory.precision", "%s", bf16 ? "mixed-bf16" : fp16 ? "mixed-fp16" : "fp32");
-    for (size_t i = 0; i < COUNT(names); i++)
-        if (!strcasecmp(name, names[i].theirs))
-            ours = names[i].ours;
-    if (ours)
+    if (dialect_knows(row, dialect_word(m->arena, row, ours, true)))
         imported_put(m, "memory.optimizer", "%s", ours);
     else
         imported_refuse(m, "optimizer.type",
@@ -202,16 +192,10 @@ static void put_offload(struct imported *m, long stage)
     };
     const char *list = "";
 
-    for (size_t i = 0; i < COUNT(places); i++) {
-        const char *device = imported_word(m, places[i].key);
-
-        if (!strcmp(device, "nvme"))
-            imported_refuse(m, places[i].key, "nvme is not simulated; expected cpu or none");
-        else if (strcmp(device, "cpu") && strcmp(device, "none"))
-            imported_refuse(m, places[i].key, "expected cpu, nvme or none, found '%.60s'", device);
-        else if (!strcmp(device, "cpu") || job_true(m, places[i].older))
+    imported_rows(m, "offload");
+    for (size_t i = 0; i < COUNT(places); i++)
+        if (!strcmp(imported_word(m, places[i].key), "cpu") || job_true(m, places[i].older))
             list = arena_printf(m->arena, "%s%s%s", list, *list ? ", " : "", places[i].ours);
-    }
     if (job_true(m, "activation_checkpointing.cpu_checkpointing"))
         list = arena_printf(m->arena, "%s%sactivations", list, *list ? ", " : "");
     if (*list && stage)
@@ -220,53 +204,15 @@ static void put_offload(struct imported *m, long stage)
         imported_warn(m, ZERO "stage", "offloading has no effect without ZeRO");
 }
 
-/* What runtime/zero decides: the buckets of ZeRO 1 and 2, the gathers of ZeRO 3. */
-static void put_zero(struct imported *m, long stage, long data)
+/* Buckets of ZeRO 1 and 2 have the bytes of their gradients. */
+static void put_bucket(struct imported *m, long stage)
 {
-    const char *overlap = imported_word(m, ZERO "overlap_comm");
-    long shard = imported_number(m, ZERO "mics_shard_size");
-    bool mixed = job_true(m, "fp16.enabled") || job_true(m, "bf16.enabled");
+    double bytes = amount(m, ZERO "reduce_bucket_size") * (job_true(m, "fp16.enabled") || job_true(m, "bf16.enabled") ? 2 : 4);
 
-    imported_put(m, "strategy.zero", "%ld", stage);
-    imported_put(m, "strategy.data_parallel",
-                 (overlap ? !strcmp(overlap, "true") : stage == 3) ? "ddp" : "synchronous");
-    if (shard > 0 && stage == 3 && data % shard)
-        imported_refuse(m, ZERO "mics_shard_size", "%ld does not divide the %ld replicas", shard, data);
-    else if (shard > 0 && stage == 3)
-        imported_put(m, "strategy.shard", "%ld", shard);
-    if (stage == 3) {
-        imported_put(m, "software.flatten", "false");
-        imported_put(m, "software.prefetch", "%.0f", amount(m, ZERO "stage3_prefetch_bucket_size"));
-        imported_put(m, "software.live_parameters", "%.0f", fmax(1, amount(m, ZERO "stage3_max_live_parameters")));
-        imported_put(m, "software.reuse_distance", "%.0f", amount(m, ZERO "stage3_max_reuse_distance"));
-        if (amount(m, ZERO "stage3_param_persistence_threshold") != 1e5)
-            imported_warn(m, ZERO "stage3_param_persistence_threshold", "the threshold is simulated as 100000");
+    if (stage == 3 || !imported_given(m, ZERO "reduce_bucket_size") || !(bytes > 0))
         return;
-    }
-    if (imported_given(m, ZERO "reduce_bucket_size") && amount(m, ZERO "reduce_bucket_size") > 0) {
-        imported_put(m, "software.first_bucket", "%.0f B", amount(m, ZERO "reduce_bucket_size") * (mixed ? 2 : 4));
-        imported_put(m, "software.bucket", "%.0f B", amount(m, ZERO "reduce_bucket_size") * (mixed ? 2 : 4));
-    }
-    if (stage && imported_given(m, ZERO "contiguous_gradients"))
-        imported_put(m, "software.flat_gradients", job_true(m, ZERO "contiguous_gradients") ? "true" : "false");
-    if (stage == 2 && !job_true(m, ZERO "reduce_scatter"))
-        imported_warn(m, ZERO "reduce_scatter", "false is simulated with ZeRO-1 alone; gradients are scattered");
-    if (stage == 1 && imported_given(m, ZERO "reduce_scatter"))
-        imported_put(m, "software.reduce_scatter", job_true(m, ZERO "reduce_scatter") ? "true" : "false");
-}
-
-/* The format in which gradients add up (data_types) or are sent (communication_data_type). */
-static void put_gradients(struct imported *m)
-{
-    const char *adds = imported_word(m, "data_types.grad_accum_dtype"),
-               *sends = imported_word(m, "communication_data_type");
-
-    if (adds && (!strcmp(adds, "fp32") || !strcmp(adds, "float32")))
-        imported_put(m, "software.gradients", "converted");
-    else if (sends && (!strcmp(sends, "fp32") || !strcmp(sends, "float32")))
-        imported_put(m, "software.gradients", "widened");
-    else if (adds || sends)
-        imported_put(m, "software.gradients", "half");
+    imported_put(m, "software.first_bucket", "%.0f B", bytes);
+    imported_put(m, "software.bucket", "%.0f B", bytes);
 }
 
 /* Tokens of a sample are the training program's: config.json says only how many the model could take. */
@@ -285,7 +231,7 @@ static int put_model(struct imported *m, struct node *model)
 
 static int build(struct imported *m, struct node *model)
 {
-    long stage, data;
+    long stage;
     int rc;
 
     if (m->options->hf_config && put_model(m, model))
@@ -300,31 +246,21 @@ static int build(struct imported *m, struct node *model)
         return -1;
     if (stage < 0 || stage > 3)
         return imported_refuse(m, ZERO "stage", "expected 0 to 3, found %ld", stage);
-    data = put_batch(m);
-    if (!data)
+    if (!put_batch(m))
         return -1;
-    if (stages_of(m) > 1)
-        imported_put(m, "strategy.pipeline", "%ld", stages_of(m));
-    if (imported_number(m, "tensor_parallel.autotp_size") > 1)
-        imported_put(m, "strategy.tensor", "%ld", imported_number(m, "tensor_parallel.autotp_size"));
-    if (imported_word(m, "pipeline.partition") && strcmp(imported_word(m, "pipeline.partition"), "uniform"))
-        imported_put(m, "software.balance", "weights");
-    put_precision(m);
-    put_zero(m, stage, data);
+    imported_rows(m, "degrees");
+    imported_rows(m, "formats");
+    put_optimizer(m);
+    imported_rows(m, "zero");
+    put_bucket(m, stage);
+    imported_rows(m, "buckets");
     put_offload(m, stage);
-    put_gradients(m);
-    if (imported_number(m, "pipeline.activation_checkpoint_interval") > 0)
-        imported_put(m, "memory.recompute", "{mode: full, every: %ld}",
-                     imported_number(m, "pipeline.activation_checkpoint_interval"));
-    else if (job_true(m, "activation_checkpointing.partition_activations") ||
-             job_true(m, "activation_checkpointing.cpu_checkpointing"))
-        imported_put(m, "memory.recompute", "full");
-    else
+    imported_rows(m, "gradients");
+    imported_rows(m, "recompute");
+    if (!node_at(m->root, "memory.recompute"))
         imported_remark(m, "recomputation: the training program says it (gradient_checkpointing); none is taken");
-    if (job_true(m, "activation_checkpointing.partition_activations"))
-        imported_put(m, "software.partitioned_outputs", "true");
     imported_put(m, "software.like", "%s", m->software);
-    imported_put(m, "software.clip_gradients", amount(m, "gradient_clipping") > 0 ? "true" : "false");
+    imported_rows(m, "switches");
     return m->err->count ? -1 : 0;
 }
 
@@ -349,10 +285,4 @@ struct node *deepspeed_scenario(struct arena *arena, const struct job_text *job,
 
     return read_json(arena, job->file, job->text, job->length, &root, err) ? NULL :
            deepspeed_of(arena, root, job, comment, notes, err);
-}
-
-int deepspeed_import(struct arena *arena, const char *path, const struct import_options *options, FILE *out,
-                     FILE *notes, struct error *err)
-{
-    return job_import(arena, path, &(struct job_kind){"deepspeed", deepspeed_scenario}, options, out, notes, err);
 }

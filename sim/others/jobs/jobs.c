@@ -9,6 +9,7 @@
 #include "config/conf.h"
 #include "launch/imported.h"
 #include "launch/launch.h"
+#include "megatron/megatron.h"
 
 /* Refuses a file that another reader reads, or none, as far as its name tells. */
 static int refuse_other(const char *file, const char *kind, struct error *err)
@@ -36,7 +37,7 @@ int job_import(struct arena *arena, const char *path, const struct job_kind *kin
     const char *file = standard ? "standard input" : path, *comment = "";
     size_t length;
 
-    if (refuse_other(file, kind->name, err))
+    if (!kind->any && refuse_other(file, kind->name, err))
         return -1;
 
     char *text = file_read_stream(standard ? "/dev/stdin" : path, "job's file", CONF_MAX_BYTES,
@@ -45,11 +46,23 @@ int job_import(struct arena *arena, const char *path, const struct job_kind *kin
 
     if (!text)
         return -1;
-    root = kind->read(arena, &(struct job_text){file, text, length, options, NULL}, &comment, notes, err);
+    root = kind->read(arena, &(struct job_text){file, text, length, options, NULL, kind->name}, &comment, notes, err);
     int rc = root ? imported_print(root, file, kind->name, comment, out, err) : -1;
 
     free(text);
     return rc;
+}
+
+struct node *megatron_command(struct arena *arena, const struct job_text *job, const char **comment, FILE *notes,
+                              struct error *err)
+{
+    struct launch launch = {0};
+    struct node *root = NULL;
+
+    if (!launch_parse(arena, job->file, job->text, job->length, &launch, err))
+        root = megatron_scenario(arena, &launch, job->options, comment, notes, err);
+    launch_release(&launch);
+    return root;
 }
 
 static void add_leaf(struct arena *arena, const char *name, const struct node *value, struct loc loc,

@@ -6,31 +6,26 @@
 
 #include "launch/imported.h"
 
-/* Prints the scenario to `out` as YAML, and what is left out, doubted or taken by default to `notes`. The path "-" is
- * standard input. */
-int deepspeed_import(struct arena *arena, const char *path, const struct import_options *options, FILE *out,
+/* Prints the scenario to `out` as YAML, and what is left out, doubted or taken by default to `notes`. The path "-" is standard
+ * input. framework: megatron, deepspeed, torchtitan, transformers, bridge, nemo, or one that has a dialect alone: a file of
+ * platforms/dialects/, or a path; what it is launched with has the form that the dialect names. */
+int framework_import(struct arena *arena, const char *framework, const char *path, const struct import_options *options, FILE *out,
                      FILE *notes, struct error *err);
-int torchtitan_import(struct arena *arena, const char *path, const struct import_options *options, FILE *out,
-                      FILE *notes, struct error *err);
-int transformers_import(struct arena *arena, const char *path, const struct import_options *options, FILE *out,
-                        FILE *notes, struct error *err);
-int bridge_import(struct arena *arena, const char *path, const struct import_options *options, FILE *out, FILE *notes,
-                  struct error *err);
-int nemo_import(struct arena *arena, const char *path, const struct import_options *options, FILE *out, FILE *notes,
-                struct error *err);
 /* A job's text and what a person says beside it. */
 struct job_text {
     const char *file, *text;         /* file: for messages */
     size_t length;
     const struct import_options *options;
     struct node *model;              /* the scenario's model where the options name no config.json; or NULL */
+    const char *dialect;             /* of a framework that no code here knows: a file of platforms/dialects/, or a path */
 };
 /* The same of a text. *comment: the lines of a comment that belongs above the scenario. NULL after an error. */
-struct node *deepspeed_scenario(struct arena *arena, const struct job_text *job, const char **comment, FILE *notes,
+typedef struct node *job_reader(struct arena *arena, const struct job_text *job, const char **comment, FILE *notes,
                                 struct error *err);
-struct node *torchtitan_scenario(struct arena *arena, const struct job_text *job, const char **comment, FILE *notes,
-                                struct error *err);
-struct node *bridge_scenario(struct arena *arena, const struct job_text *job, const char **comment, FILE *notes,
-                             struct error *err);
+job_reader megatron_command, deepspeed_scenario, torchtitan_scenario, bridge_scenario, nemo_scenario, transformers_scenario, own_scenario;
+
+/* The blocks of a stage of torchtitan: input and output layers each count as a number of blocks (first, last), and the first
+ * stages get the blocks that are left over (torchtitan/distributed/pipeline_parallel.py, generate_llm_fqn_per_model_part). */
+long torchtitan_blocks(long layers, long first, long last, long stages, long stage);
 
 #endif

@@ -4,10 +4,8 @@
 
 #include "jobs/jobs.h"
 
-typedef struct node *job_reader(struct arena *arena, const struct job_text *job, const char **comment, FILE *notes,
-                                struct error *err);
 /* A kind of job file: as the command line names it. */
-struct job_kind { const char *name; job_reader *read; };
+struct job_kind { const char *name; job_reader *read; bool any; };      /* any: whatever the file is called */
 /* Reads the file, and prints the scenario that it says. */
 int job_import(struct arena *arena, const char *path, const struct job_kind *kind, const struct import_options *options,
                FILE *out, FILE *notes, struct error *err);

@@ -8,21 +8,12 @@
 
 #include "base/base.h"
 #include "config/conf.h"
+#include "config/named.h"
+#include "launch/dialect.h"
 #include "launch/imported.h"
 #include "launch/launch.h"
 
 #define PARALLEL "parallelism."
-
-/* Models of torchtitan (torchtitan/models) that scenarios/models has, and their blocks. */
-static const struct { const char *name, *flavor, *preset; long layers; } models[] = {
-    {"llama3", "8B", "llama3-8b", 32}, {"llama3", "70B", "llama3-70b", 80}, {"llama3", "405B", "llama3-405b", 126},
-    {"deepseek_v3", "671B", "deepseek-v3", 61},
-};
-/* Schedules of torch.distributed.pipelining; chunks: model chunks of a rank. */
-static const struct { const char *theirs, *ours; long chunks; } schedules[] = {
-    {"1F1B", "1f1b", 1}, {"GPipe", "gpipe", 1}, {"Interleaved1F1B", "interleaved", 2}, {"LoopedBFS", "looped-bfs", 2},
-    {"InterleavedZeroBubble", "interleaved-zb", 2}, {"ZBVZeroBubble", "zb-v", 2}, {"DualPipeV", "dualpipe-v", 2},
-};
 
 static long degree(const struct imported *m, const char *name)
 {
@@ -33,35 +24,40 @@ static long degree(const struct imported *m, const char *name)
     return value < 1 || value > 65536 ? 1 : value;
 }
 
-/* The model; *layers: its blocks, 0: not known here. */
-static int put_model(struct imported *m, struct node *given, long *layers)
+/* The blocks of the model; 0: not known here. */
+static long layers_of(struct imported *m)
 {
-    const char *name = imported_word(m, "model.name"), *flavor = imported_word(m, "model.flavor");
-    bool own = given || m->options->hf_config;
-    const struct node *blocks;
-    int found = own ? job_model(m, given) : 0;
+    static const struct data_kind kind = {"scenarios/models", "model", NULL};
+    const struct node *preset = node_at(m->root, "model.preset"), *layers = node_at(m->root, "model.transformer.layers");
+    const char *path = preset ? data_resolve(m->arena, &kind, preset->text, m->launch->loc, m->err) : NULL;
+    struct node *file = NULL;
 
-    if (found < 0)
-        return -1;
-    for (size_t i = 0; i < COUNT(models) && !own; i++)
-        if (!strcmp(models[i].name, name) && !strcmp(models[i].flavor, flavor)) {
-            imported_put(m, "model.preset", "%s", models[i].preset);
-            imported_put(m, "model.sequence", "%ld", imported_number(m, "training.seq_len"));
-            *layers = models[i].layers;
-            return 0;
-        }
-    if (!found)
-        return imported_refuse(m, "model.flavor", "dtsim has no model %s %s; expected llama3 8B, 70B or 405B or deepseek_v3 "
-                               "671B; for another give --hf-config CONFIG, a Hugging Face config.json", name, flavor);
-    if (!given)
-        imported_put(m, "model.transformer.sequence", "%ld", imported_number(m, "training.seq_len"));
-    blocks = node_at(m->root, "model.transformer.layers");
-    *layers = blocks && blocks->text ? strtol(blocks->text, NULL, 10) : 0;
-    return 0;
+    if (path && !conf_load(m->arena, path, &file, m->err))
+        layers = node_at(file, "transformer.layers");
+    return layers && layers->text ? strtol(layers->text, NULL, 10) : 0;
 }
 
-/* Blocks of each stage: input and output layers each count as a number of blocks, and the first stages get the blocks
- * that are left over (torchtitan/distributed/pipeline_parallel.py, generate_llm_fqn_per_model_part). */
+static int put_model(struct imported *m, struct node *given)
+{
+    bool own = given || m->options->hf_config;
+    int before = m->err->count;
+
+    if (own && job_model(m, given) < 0)
+        return -1;
+    if (!own)
+        imported_rows(m, "model");
+    if (!given)
+        imported_put(m, own ? "model.transformer.sequence" : "model.sequence", "%ld", imported_number(m, "training.seq_len"));
+    return m->err->count > before ? -1 : 0;
+}
+
+long torchtitan_blocks(long layers, long first, long last, long stages, long stage)
+{
+    long all = layers + first + last;
+
+    return all / stages + (stage < all % stages) - (stage == 0 ? first : 0) - (stage == stages - 1 ? last : 0);
+}
+
 static void put_split(struct imported *m, long layers, long stages)
 {
     long first = imported_number(m, PARALLEL "pipeline_parallel_first_stage_less_layers");
@@ -75,8 +71,7 @@ static void put_split(struct imported *m, long layers, long stages)
                         stages);
     else
         for (long i = 0; i < stages; i++)
-            text = arena_printf(m->arena, "%s%s%ld", text, i ? ", " : "", all / stages + (i < all % stages) -
-                                (i == 0 ? first : 0) - (i == stages - 1 ? last : 0));
+            text = arena_printf(m->arena, "%s%s%ld", text, i ? ", " : "", torchtitan_blocks(layers, first, last, stages, i));
     if (*text)
         imported_put(m, "strategy.split", "[%s]", text);
 }
@@ -135,24 +130,19 @@ static long chunks_of(struct imported *m, long layers, long pipeline, long usual
 
 static void put_pipeline(struct imported *m, long layers)
 {
-    const char *name = imported_word(m, PARALLEL "pipeline_parallel_schedule"), *list = "";
-    long pipeline = degree(m, PARALLEL "pipeline_parallel_degree"), chunks = 0;
+    const struct argument_row *row = dialect_row(m->dialect, PARALLEL "pipeline_parallel_schedule", false);
+    const char *name = imported_word(m, row->name), *ours = dialect_word(m->arena, row, name, false);
+    long pipeline = degree(m, PARALLEL "pipeline_parallel_degree"), chunks = !strcmp(ours, "1f1b") || !strcmp(ours, "gpipe") ? 1 : 2;
     const struct launch_argument *points = imported_given(m, PARALLEL "pipeline_parallel_split_points");
 
     if (pipeline == 1)
         return;
-    for (size_t i = 0; i < COUNT(schedules); i++) {
-        list = arena_printf(m->arena, "%s%s%s", list, i ? ", " : "", schedules[i].theirs);
-        if (!strcasecmp(name, schedules[i].theirs)) {
-            imported_put(m, "strategy.schedule", "%s", schedules[i].ours);
-            chunks = schedules[i].chunks;
-        }
-    }
-    if (!chunks) {
-        imported_refuse(m, PARALLEL "pipeline_parallel_schedule", "%.60s is not simulated; expected one of %s", name,
-                        list);
+    if (!dialect_knows(row, dialect_word(m->arena, row, ours, true))) {
+        imported_refuse(m, row->name, "%.60s is not simulated; expected one of %s", name,
+                        dialect_words(m->arena, row));
         return;
     }
+    imported_put(m, "strategy.schedule", "%s", ours);
     if (!points || !points->count)
         chunks = chunks_of(m, layers, pipeline, chunks);
     else if (chunks > 1 && (points->count + 1) % (size_t)pipeline == 0)
@@ -176,11 +166,10 @@ static void put_pipeline(struct imported *m, long layers)
 static long put_data(struct imported *m)
 {
     long replicate = degree(m, PARALLEL "data_parallel_replicate_degree"), data, model, world = imported_world(m);
-    long shard = imported_number(m, PARALLEL "data_parallel_shard_degree"),
-         expert = degree(m, PARALLEL "expert_parallel_degree");
+    long shard = imported_number(m, PARALLEL "data_parallel_shard_degree");
     long tensor = degree(m, PARALLEL "tensor_parallel_degree"), context = degree(m, PARALLEL "context_parallel_degree");
-    const char *reshard = imported_word(m, PARALLEL "fsdp_reshard_after_forward");
 
+    degree(m, PARALLEL "expert_parallel_degree");
     if (m->err->count)
         return 0;
     if (shard != -1 && (shard < 1 || shard > 65536))
@@ -207,25 +196,7 @@ static long put_data(struct imported *m)
         if (replicate > 1)
             imported_put(m, "strategy.shard", "%ld", shard * context);
     }
-    if (!strcmp(reshard, "always") || !strcmp(reshard, "never"))
-        imported_put(m, "software.reshard_after_forward", !strcmp(reshard, "always") ? "true" : "false");
-    else if (strcmp(reshard, "default"))
-        imported_refuse(m, PARALLEL "fsdp_reshard_after_forward", "expected default, always or never, found '%.60s'",
-                        reshard);
-    if (tensor > 1) {
-        imported_put(m, "strategy.tensor", "%ld", tensor);
-        imported_put(m, "strategy.sequence_parallel", "true");
-    }
-    if (context > 1) {
-        imported_put(m, "strategy.context", "%ld", context);
-        imported_put(m, "strategy.context_attention", "%s",
-                     strcmp(imported_word(m, PARALLEL "context_parallel_rotate_method"), "allgather") ? "ring"
-                                                                                                     : "all-gather");
-    }
-    if (expert > 1)
-        imported_put(m, "strategy.expert", "%ld", expert);
-    if (expert > 1 && imported_number(m, PARALLEL "expert_tensor_parallel_degree") == 1 && tensor > 1)
-        imported_put(m, "strategy.expert_tensor", "1");
+    imported_rows(m, "parallelism");
     return data;
 }
 
@@ -256,130 +227,24 @@ static void put_batch(struct imported *m, long data)
     imported_put(m, "batch.global", "%ld", global);
 }
 
-static void put_recompute(struct imported *m)
-{
-    const char *mode = imported_word(m, "activation_checkpoint.mode");
-    const char *option = imported_word(m, "activation_checkpoint.selective_ac_option");
-    long every = strtol(option, NULL, 10);
-
-    if (!strcmp(mode, "full"))
-        imported_put(m, "memory.recompute", "full");
-    else if (!strcmp(mode, "selective") && !strcmp(option, "op"))
-        imported_put(m, "memory.recompute", "operators");
-    else if (!strcmp(mode, "selective") && every >= 1 && every <= 100000)
-        imported_put(m, "memory.recompute", every == 1 ? "full" : "{mode: full, share: %.9g}", 1.0 / (double)every);
-    else if (strcmp(mode, "none"))
-        imported_refuse(m, "activation_checkpoint.mode", "%.40s %.40s is not simulated; expected none, full, or selective "
-                        "with selective_ac_option op or a number", mode, option);
-}
-
-/* float8 and mx are converters of the model (torchtitan/components/quantization). */
-static const char *converted(struct imported *m)
-{
-    const struct launch_argument *list = imported_given(m, "model.converters");
-    const char *recipe = imported_word(m, "float8.recipe_name");
-
-    if (!recipe)
-        recipe = imported_word(m, "quantize.linear.float8.recipe_name");
-    for (size_t i = 0; list && i < list->count; i++) {
-        const char *name = list->values[i].text;
-
-        if (strstr(name, "float8") && !strstr(name, "moe")) {
-            if (recipe && strcmp(recipe, "tensorwise"))
-                imported_warn(m, "model.converters", "the scales of %.40s are simulated as those of tensorwise: one a tensor",
-                              recipe);
-            return "mixed-fp8";
-        }
-        if (!strcmp(name, "mx") || strstr(name, "linear.mx"))
-            return "mixed-mxfp8";
-        imported_warn(m, "model.converters", "%.60s is not simulated", name);
-    }
-    return "mixed-bf16";
-}
-
-static bool is_half(const struct imported *m, const char *name)
-{
-    const char *word = imported_word(m, name);
-
-    if (strcmp(word, "bfloat16") && strcmp(word, "float32"))
-        imported_refuse((struct imported *)m, name, "expected bfloat16 or float32, found '%.60s'", word);
-    return !strcmp(word, "bfloat16");
-}
-
-/* With training.dtype bfloat16 "all parameters, gradients, and optimizer states" are in it, "without an extra copy of fp32
- * weights" (config/job_config.py). */
-static void put_formats(struct imported *m)
-{
-    bool all = is_half(m, "training.dtype");
-    const char *format = is_half(m, "training.mixed_precision_param") || all ? converted(m) : "fp32";
-
-    imported_put(m, "memory.precision", "%s", all && !strcmp(format, "mixed-bf16") ? "bf16" : format);
-    imported_put(m, "memory.optimizer", all ? "adam-half" : "adam");
-    if (all && strcmp(format, "mixed-bf16"))
-        imported_put(m, "software.master", "none");
-    if (all && !imported_given(m, "training.mixed_precision_reduce"))
-        imported_put(m, "software.gradients", "widened");
-}
-
-static void put_memory(struct imported *m)
-{
-    const char *name = imported_word(m, "optimizer.name");
-    const char *implementation = imported_word(m, "optimizer.implementation");
-
-    put_formats(m);
-    if (strcmp(name, "Adam") && strcmp(name, "AdamW"))
-        imported_refuse(m, "optimizer.name", "%.60s is not simulated; expected Adam or AdamW; to see another give "
-                        "--set optimizer.name=AdamW", name);
-    if (job_true(m, "training.enable_cpu_offload"))
-        imported_put(m, "memory.offload", "[weights, optimizer]");
-    if (imported_given(m, "optimizer.fused"))
-        implementation = job_true(m, "optimizer.fused") ? "fused" : "foreach";
-    if (strcmp(implementation, "fused"))
-        imported_put(m, "software.fused_optimizer", "false");
-    put_recompute(m);
-}
-
-static void put_software(struct imported *m)
-{
-    bool compiled = job_true(m, "training.compile") || job_true(m, "compile.enable");
-    const struct launch_argument *parts = imported_given(m, "compile.components");
-    bool loss = !parts, model = !parts;
-
-    for (size_t i = 0; parts && i < parts->count; i++) {
-        loss |= !strcmp(parts->values[i].text, "loss");
-        model |= !strcmp(parts->values[i].text, "model");
-    }
-    imported_put(m, "software.like", "%s", m->software);
-    imported_put(m, "software.clip_gradients", strtod(imported_word(m, "training.max_norm"), NULL) > 0 ? "true" : "false");
-    if (!compiled || !model) {
-        imported_put(m, "software.fused_kernels", "false");
-        imported_put(m, "software.fused_norm", "true");      /* torch.nn.RMSNorm is one kernel since PyTorch 2.8 */
-    }
-    if (!compiled || !loss)
-        imported_put(m, "software.cross_entropy", "converted");
-    if (job_true(m, PARALLEL "enable_async_tensor_parallel") && compiled)
-        imported_put(m, "software.overlap_products", "true");
-    else if (job_true(m, PARALLEL "enable_async_tensor_parallel"))
-        imported_warn(m, PARALLEL "enable_async_tensor_parallel", "has no effect without compile");
-}
-
 static int build(struct imported *m, struct node *model)
 {
-    long layers = 0, data;
+    long data;
 
     if (imported_sort(m))
         return -1;
     m->software = "torchtitan-2025";
     imported_plain(m);
-    if (put_model(m, model, &layers))
+    if (put_model(m, model))
         return -1;
     data = put_data(m);
     if (!data)
         return -1;
-    put_pipeline(m, layers);
+    put_pipeline(m, layers_of(m));
     put_batch(m, data);
-    put_memory(m);
-    put_software(m);
+    imported_rows(m, "memory");
+    imported_put(m, "software.like", "%s", m->software);
+    imported_rows(m, "software");
     return m->err->count ? -1 : 0;
 }
 
@@ -398,10 +263,4 @@ struct node *torchtitan_scenario(struct arena *arena, const struct job_text *job
     *comment = m.comment;
     launch_release(&launch);
     return rc ? NULL : m.root;
-}
-
-int torchtitan_import(struct arena *arena, const char *path, const struct import_options *options, FILE *out,
-                      FILE *notes, struct error *err)
-{
-    return job_import(arena, path, &(struct job_kind){"torchtitan", torchtitan_scenario}, options, out, notes, err);
 }

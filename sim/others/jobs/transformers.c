@@ -8,6 +8,7 @@
 #include "base/base.h"
 #include "config/conf.h"
 #include "config/field.h"
+#include "launch/dialect.h"
 #include "launch/imported.h"
 #include "launch/launch.h"
 
@@ -48,19 +49,16 @@ static long length_of(const struct imported *m)
 }
 
 /* Low-rank adapters of PEFT, by the names that Transformers' models have for linear layers; those of one group go together. */
-static void put_adapters(struct imported *m)
+static void put_targets(struct imported *m)
 {
     static const struct { const char *ours, *layers; int count; } groups[] = {
         {"qkv", "q_proj k_proj v_proj", 3}, {"qkv", "qkv_proj", 1}, {"projection", "o_proj", 1}, {"mlp-up", "gate_proj up_proj", 2},
         {"mlp-up", "gate_up_proj", 1}, {"mlp-down", "down_proj", 1},
     };
     const struct launch_argument *said = imported_given(m, "lora_target_modules");
-    bool all = said && said->count == 1 && !strcmp(said->values[0].text, "all-linear");
-    const char *list = all ? "qkv, projection, mlp-up, mlp-down" : "";
-    size_t known = all;
+    const char *list = "";
+    size_t known = 0;
 
-    if (!job_true(m, "use_peft"))
-        return;
     for (size_t g = 0; said && g < COUNT(groups); g++) {
         int named = 0;
 
@@ -73,27 +71,38 @@ static void put_adapters(struct imported *m)
             list = arena_printf(m->arena, "%s%s%s", list, *list ? ", " : "", groups[g].ours);
     }
     if (!said || known != said->count)
-        imported_refuse(m, said ? "lora_target_modules" : "use_peft", "expected lora_target_modules: all-linear, or a list of q_proj, k_proj, "
-                        "v_proj, o_proj, gate_proj, up_proj and down_proj");
-    imported_put(m, "memory.lora", "{rank: %ld, targets: [%s]%s}", imported_number(m, "lora_r"), list,
-                 job_true(m, "load_in_4bit") ? ", weights: nf4" : "");
+        imported_refuse(m, "lora_target_modules", "expected all-linear, or a list of q_proj, k_proj, v_proj, o_proj, gate_proj, "
+                        "up_proj and down_proj");
+    imported_put(m, "memory.lora.targets", "[%s]", list);
+}
+
+/* What is computed again, and what is trained. */
+static void put_work(struct imported *m)
+{
+    imported_rows(m, "recompute");
+    imported_rows(m, "adapters");
+    if (node_at(m->root, "memory.lora") && !node_at(m->root, "memory.lora.targets"))
+        put_targets(m);
+    imported_rows(m, "quantized");
 }
 
 /* What dtsim has for an optimizer; NULL: nothing, which is an error. */
 static const char *optimizer_of(struct imported *m)
 {
-    static const struct { const char *theirs, *ours; } names[] = {
-        {"adamw_torch", "adam"}, {"adamw_torch_fused", "adam"}, {"adamw_hf", "adam"}, {"adamw_apex_fused", "adam"},
-        {"sgd", "sgd"}, {"adagrad", "momentum"}, {"rmsprop", "momentum"}, {"lion_32bit", "momentum"},
-    };
-    const char *name = imported_word(m, "optim");
+    const struct argument_row *row = dialect_row(m->dialect, "optim", false);
+    const char *name = imported_word(m, row->name), *ours = dialect_word(m->arena, row, name, false);
 
-    for (size_t i = 0; i < COUNT(names); i++)
-        if (!strcmp(name, names[i].theirs))
-            return names[i].ours;
-    imported_refuse(m, "optim", "%.60s is not simulated; expected one of adamw_torch, adamw_torch_fused, adamw_hf, "
-                    "adamw_apex_fused, sgd, adagrad, rmsprop, lion_32bit", name);
+    if (dialect_knows(row, dialect_word(m->arena, row, ours, true)))
+        return ours;
+    imported_refuse(m, "optim", "%.60s is not simulated; expected one of %s", name, dialect_words(m->arena, row));
     return NULL;
+}
+
+static bool is_precision(const struct imported *m, const char *precision)
+{
+    const struct node *node = node_at(m->root, "memory.precision");
+
+    return node && !strcmp(node->text, precision);
 }
 
 static struct node *through_deepspeed(struct imported *m, struct node *keys, struct job_text job,
@@ -107,6 +116,7 @@ static struct node *through_deepspeed(struct imported *m, struct node *keys, str
     long micro = imported_number(m, "per_device_train_batch_size"), steps = imported_number(m, "gradient_accumulation_steps");
     long world = imported_world(m);
 
+    imported_rows(m, "memory");
     if (!tree || !optimizer)
         return NULL;
     if (!node_at(tree, "optimizer.type") && strcmp(optimizer, "adam"))
@@ -127,18 +137,14 @@ static struct node *through_deepspeed(struct imported *m, struct node *keys, str
     else                                                     /* it follows from the other two */
         fill(m, tree, "train_batch_size", "null");
     fill(m, tree, "gradient_clipping", imported_word(m, "max_grad_norm"));
-    fill(m, tree, "bf16.enabled", job_true(m, "bf16") ? "true" : "false");
-    fill(m, tree, "fp16.enabled", job_true(m, "fp16") ? "true" : "false");
+    fill(m, tree, "bf16.enabled", is_precision(m, "mixed-bf16") ? "true" : "false");
+    fill(m, tree, "fp16.enabled", is_precision(m, "mixed-fp16") ? "true" : "false");
     if (m->err->count)
         return NULL;
     made = deepspeed_of(m->arena, tree, &job, comment, notes, m->err);
-    if (made && job_true(m, "gradient_checkpointing")) {
-        m->root = made;
-        imported_put(m, "memory.recompute", "full");
-    }
     if (made) {
         m->root = made;
-        put_adapters(m);
+        put_work(m);
     }
     return m->err->count ? NULL : made;
 }
@@ -166,25 +172,15 @@ static void put_sharding(struct imported *m, long data)
 
 static void put_memory(struct imported *m)
 {
-    bool bf16 = job_true(m, "bf16"), fp16 = job_true(m, "fp16");
-    const char *name = imported_word(m, "optim"), *ours = optimizer_of(m);
-    const struct node *zero = node_at(m->root, "strategy.zero");
+    const char *ours = optimizer_of(m);
 
-    if (bf16 && fp16)
-        imported_refuse(m, "fp16", "does not go with bf16; expected one of them");
-    imported_put(m, "memory.precision", bf16 ? "mixed-bf16" : fp16 ? "mixed-fp16" : job_true(m, "tf32") ? "tf32" : "fp32");
+    imported_rows(m, "memory");
     if (!ours)
         return;
     imported_put(m, "memory.optimizer", "%s", ours);
-    if (job_true(m, "gradient_checkpointing") || job_true(m, "fsdp_config.activation_checkpointing"))
-        imported_put(m, "memory.recompute", "full");
-    put_adapters(m);
+    put_work(m);
     imported_put(m, "software.like", "%s", m->software);
-    if (job_true(m, "gradient_checkpointing") && zero && !strcmp(zero->text, "3") && imported_number(m, "fsdp_config.min_num_params") > 0)
-        imported_put(m, "software.small_units", "true");
-    if (!strcmp(name, "adamw_torch") || !strcmp(name, "adamw_hf"))
-        imported_put(m, "software.fused_optimizer", "false");
-    imported_put(m, "software.clip_gradients", strtod(imported_word(m, "max_grad_norm"), NULL) > 0 ? "true" : "false");
+    imported_rows(m, "switches");
 }
 
 static int build(struct imported *m, struct node *model)
@@ -215,8 +211,8 @@ static int build(struct imported *m, struct node *model)
     return m->err->count ? -1 : 0;
 }
 
-static struct node *scenario_of(struct arena *arena, const struct job_text *job, const char **comment, FILE *notes,
-                                struct error *err)
+struct node *transformers_scenario(struct arena *arena, const struct job_text *job, const char **comment, FILE *notes,
+                                   struct error *err)
 {
     struct launch launch = {.file = job->file};
     struct imported m = {.arena = arena, .launch = &launch, .options = job->options, .err = err};
@@ -224,7 +220,7 @@ static struct node *scenario_of(struct arena *arena, const struct job_text *job,
     int rc = conf_parse(arena, job->file, job->text, job->length, &root, err);
 
     if (!rc) {
-        rc = imported_begin(&m, "transformers");
+        rc = imported_begin(&m, job->dialect);
         if (!rc && root->kind == NODE_MAPPING && job->options->arguments && job->options->arguments[0])
             rc = accelerate_read(arena, job->options->arguments[0], root, &launch, err);
         keys = rc || root->kind != NODE_MAPPING ? NULL : node_get(root, "deepspeed");
@@ -234,7 +230,7 @@ static struct node *scenario_of(struct arena *arena, const struct job_text *job,
         if (!rc) {
             imported_plain(&m);
             keys = imported_given(&m, "deepspeed") ? keys : NULL;
-            m.software = keys ? "deepspeed" : "transformers";
+            m.software = keys ? "deepspeed" : m.dialect->software;
             rc = err->count ? -1 : !keys ? build(&m, job->model) :
                  (made = through_deepspeed(&m, keys, *job, comment, notes)) ? 0 : -1;
         }
@@ -243,10 +239,4 @@ static struct node *scenario_of(struct arena *arena, const struct job_text *job,
     *comment = made ? *comment : m.comment;
     launch_release(&launch);
     return rc ? NULL : made ? made : m.root;
-}
-
-int transformers_import(struct arena *arena, const char *path, const struct import_options *options, FILE *out, FILE *notes,
-                        struct error *err)
-{
-    return job_import(arena, path, &(struct job_kind){"transformers", scenario_of}, options, out, notes, err);
 }

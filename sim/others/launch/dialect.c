@@ -1,9 +1,12 @@
 #include "launch/dialect.h"
 
+#include <strings.h>
+
 #include "base/base.h"
 #include "config/conf.h"
 #include "config/field.h"
 #include "config/named.h"
+#include "files/data.h"
 
 static const char *const kinds[] = {"flag", "int", "number", "word", "list", "any", "bool", NULL};
 struct reading { struct arena *arena; struct dialect *dialect; struct error *err; struct node *plain; };
@@ -97,7 +100,7 @@ static int read_argument(struct reading *r, const char *name, const struct node 
     size_t at = 0;
     struct argument_row *row;
 
-    if (check_keys(node, "kind default is gives words lacks idle needs logged also since until fork newer only told joined", r->err))
+    if (check_keys(node, "kind default is gives words lacks idle needs logged also since until fork newer only told joined lenient", r->err))
         return -1;
     while (kinds[at] && kind && strcmp(kinds[at], kind->text))
         at++;
@@ -120,6 +123,7 @@ static int read_argument(struct reading *r, const char *name, const struct node 
     row->read_only = node_get(node, "only") != NULL;
     row->fork = node_get(node, "fork") != NULL;
     row->joined = node_get(node, "joined") != NULL;
+    row->lenient = node_get(node, "lenient") != NULL;
     row->told = node_get(node, "told") != NULL;
     add_pairs(r, row);
     return 0;
@@ -150,12 +154,17 @@ static int read_file(struct reading *r, const struct node *root)
     const char *like = words_of(r->arena, root, "like");
     size_t most = 0;
 
-    if (check_keys(root, "title source dashes releases like sections keys moved printed inner programs shape beside_first beside_last "
+    if (check_keys(root, "title source form software reader tables begin dashes releases like sections keys moved printed inner programs shape beside_first beside_last "
                    "arguments idle idle_below refused lacks rows", r->err) ||
         (like && !(d->like = dialect_load(r->arena, like, r->err))))
         return -1;
     d->framework = words_of(r->arena, root, "title");
     d->dashes = words_of(r->arena, root, "dashes");
+    d->form = words_of(r->arena, root, "form");
+    d->software = words_of(r->arena, root, "software");
+    d->tables = node_get(root, "tables");
+    d->reader = words_of(r->arena, root, "reader");
+    d->begin = words_of(r->arena, root, "begin");
     d->sections = words_of(r->arena, root, "sections");
     d->inner = words_of(r->arena, root, "inner");
     d->programs = words_of(r->arena, root, "programs");
@@ -166,8 +175,10 @@ static int read_file(struct reading *r, const struct node *root)
     d->keys = pairs_of(r->arena, node_get(root, "keys"));
     d->moved = pairs_of(r->arena, node_get(root, "moved"));
     d->printed = pairs_of(r->arena, node_get(root, "printed"));
-    if (!d->framework || !d->dashes || !arguments)
-        return error_add(r->err, EXIT_INPUT, root->loc, "expected title, dashes and arguments");
+    d->form = d->form ? d->form : "arguments";
+    if (!d->framework || !d->dashes || !arguments || !word_in("arguments json yaml toml python", d->form))
+        return error_add(r->err, EXIT_INPUT, root->loc, "expected title, dashes, arguments, and a form of arguments, json, yaml, toml "
+                         "or python");
     for (size_t i = 0; i < root->count; i++)
         most += root->items[i]->count;
     d->rows = ARENA_ARRAY(r->arena, struct argument_row, most + (d->like ? d->like->count : 0));
@@ -175,8 +186,11 @@ static int read_file(struct reading *r, const struct node *root)
         if (read_argument(r, arguments->keys[i], arguments->items[i]))
             return -1;
     node_put(r->arena, parts, "plain", r->plain);
-    for (size_t i = 0; pairs && i < pairs->count; i++)
+    d->order = "plain";
+    for (size_t i = 0; pairs && i < pairs->count; i++) {
         node_put(r->arena, parts, pairs->keys[i], pairs->items[i]);
+        d->order = arena_printf(r->arena, "%s %s", d->order, pairs->keys[i]);
+    }
     if (dialect_rows_read(r->arena, parts, &d->pairs, r->err))
         return -1;
     read_names(r, root, "idle", ARGUMENT_IDLE);
@@ -189,6 +203,18 @@ static int read_file(struct reading *r, const struct node *root)
     return 0;
 }
 
+bool dialect_is_there(const char *name)
+{
+    struct arena arena = {0};
+    struct error err = {0};
+    const char *path = NULL;
+    bool there = data_is_path(name) || (!data_file(&arena, "platforms/dialects", name, &path, &err) && path);
+
+    error_release(&err);
+    arena_release(&arena);
+    return there;
+}
+
 const struct dialect *dialect_load(struct arena *arena, const char *name, struct error *err)
 {
     static const struct data_kind kind = {"platforms/dialects", "framework", NULL};
@@ -199,6 +225,7 @@ const struct dialect *dialect_load(struct arena *arena, const char *name, struct
     if (!path || conf_shared(arena, path, &root, err) ||
         read_file(&(struct reading){arena, dialect, err, node_sequence(arena)}, root))
         return NULL;
+    dialect->name = name;
     return dialect;
 }
 
@@ -333,6 +360,37 @@ int dialect_since(const struct argument_row *row, const char *value)
         if (!strncmp(at, value, length) && at[length] == '=' && release_of(at + length + 1) > since)
             since = release_of(at + length + 1);
     return since;
+}
+
+const char *dialect_word(struct arena *arena, const struct argument_row *row, const char *word, bool theirs)
+{
+    for (const char *at = row->words; at && *at; at += strcspn(at, " "), at += strspn(at, " ")) {
+        const char *left = arena_strndup(arena, at, strcspn(at, " ")), *right = strchr(left, '=');
+
+        left = arena_strndup(arena, left, strcspn(left, "="));
+        if (right && !strcasecmp(theirs ? right + 1 : left, word))
+            return theirs ? left : right + 1;
+    }
+    return word;
+}
+
+const char *dialect_words(struct arena *arena, const struct argument_row *row)
+{
+    const char *list = "";
+
+    for (const char *at = row->words; at && *at; at += strcspn(at, " "), at += strspn(at, " "))
+        list = arena_printf(arena, "%s%s%.*s", list, *list ? ", " : "", (int)strcspn(at, "="), at);
+    return list;
+}
+
+bool dialect_knows(const struct argument_row *row, const char *word)
+{
+    size_t length = strlen(word);
+
+    for (const char *at = row->words; at && *at; at += strcspn(at, " "), at += strspn(at, " "))
+        if (!strncmp(at, word, length) && at[length] == '=')
+            return true;
+    return false;
 }
 
 bool dialect_is_shape(const struct dialect *dialect, const char *name)

@@ -25,6 +25,7 @@ struct argument_row {
     const char *words;               /* "LayerNorm=layernorm RMSNorm=rmsnorm": values there and here; of a flag: the
                                         key's value where it is given; of ARGUMENT_REFUSED: values that are taken all the same */
     bool joined;                     /* several values are one word, with commas */
+    bool lenient;                    /* a word of a list that `words` lacks is a warning, no error */
     bool told;                       /* it is written also where it has its default */
     const char *why;                 /* ARGUMENT_LACKS, ARGUMENT_REFUSED: what is missing */
     const char *needs;               /* it has no effect without one of these arguments */
@@ -41,8 +42,15 @@ struct dialect_pair { const char *from, *to; };
 struct dialect_pairs { struct dialect_pair *items; size_t count; };
 
 struct dialect {
+    const char *name;                /* by which it was asked for */
     const char *framework;           /* "Megatron-LM" */
     const char *dashes;              /* before names in messages: "--", or "" for keys of a file */
+    const char *form;                /* of what it reads: arguments, json, yaml, toml or python */
+    const char *software;            /* that an import names; NULL: the framework's code says it */
+    const char *reader;              /* "transformers": the code that joins TrainingArguments reads it, by their names; or NULL */
+    const struct node *tables;       /* what the framework's code looks up, by names; or NULL */
+    const char *begin;               /* what stands above keys in Python, <NAME> for the value of a key; or NULL */
+    const char *order;               /* the parts of rows, in their order, between spaces */
     struct argument_row *rows;       /* its own, then those of `like` */
     size_t own, count;
     struct dialect_rows pairs;       /* rows that go both ways; the part "plain" is of arguments with a path */
@@ -59,7 +67,9 @@ struct dialect {
     const char *beside_first, *beside_last;      /* unless these are the first or the last word */
 };
 
-/* Reads platforms/dialects/NAME.yaml. NULL: an error. */
+/* Whether there is a file of that name: platforms/dialects/NAME.yaml, or a path. */
+bool dialect_is_there(const char *name);
+/* Reads it. NULL: an error. */
 const struct dialect *dialect_load(struct arena *arena, const char *name, struct error *err);
 /* The row of a name; NULL: there is none. `log`: the name stands in a log. */
 const struct argument_row *dialect_row(const struct dialect *dialect, const char *name, bool log);
@@ -76,6 +86,12 @@ struct releases { int first, last; };
 struct releases dialect_releases(const struct dialect *dialect, const char *software);
 /* The first release that has an argument with its values; 0: all that are known have it. */
 int dialect_since(const struct argument_row *row, const char *value);
+/* A word of an argument's as it is here, or the other way round (theirs); the word itself where the row does not have it. */
+const char *dialect_word(struct arena *arena, const struct argument_row *row, const char *word, bool theirs);
+/* All words of the framework's, for messages. */
+const char *dialect_words(struct arena *arena, const struct argument_row *row);
+/* Whether the row has a word of the framework's. */
+bool dialect_knows(const struct argument_row *row, const char *word);
 /* Whether another argument changes the model or how it is divided, as far as its name tells. */
 bool dialect_is_shape(const struct dialect *dialect, const char *name);
 

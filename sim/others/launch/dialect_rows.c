@@ -8,7 +8,7 @@
 #include "config/field.h"
 #include "expression/expression.h"
 
-enum { LETTERS = 26, PATHS = 64 };
+enum { LETTERS = 26, PATHS = 128 };
 /* The names of all expressions: letters, then paths of a scenario. */
 struct paths { struct arena *arena; const char *items[PATHS]; int count; };
 
@@ -75,6 +75,9 @@ static int read_term(struct paths *paths, const char *key, const struct node *no
     if (!text)
         return error_add(err, EXIT_INPUT, node->loc, "%s: expected a word, words or an expression", key);
     term->same = !strcmp(text, "same");
+    term->list = *text == '[' && text[strlen(text) - 1] == ']' && has_letter(text);
+    if (term->list)
+        text = arena_strndup(paths->arena, text + 1, strlen(text) - 2);
     term->between = has_letter(text) && strchr(text, ',') ? ',' : '\0';
     while (text && term->count < TERM_ITEMS) {
         size_t length = term->between ? strcspn(text, ",") : strlen(text);
@@ -99,24 +102,44 @@ static int read_side(struct paths *paths, const struct node *node, struct dialec
     return 0;
 }
 
+static const char *text_of(const struct node *row, const char *key)
+{
+    const struct node *node = node_get(row, key);
+
+    return node ? node->text : NULL;
+}
+
 static int read_row(struct paths *paths, const struct node *node, struct dialect_row *row, struct error *err)
 {
-    static const char known[] = "say is where only always needed";
-    const struct node *where, *only = node_get(node, "only");
+    static const char known[] = "say is where only always needed given unless missing warn refuse cannot at";
+    static const char *const tellings[] = {"warn", "refuse", "cannot"};
+    const char *only = text_of(node, "only");
+    const struct node *where;
     struct expression *condition = NULL;
 
     for (size_t i = 0; i < node->count; i++)
         if (node->kind != NODE_MAPPING || !word_in(known, node->keys[i]))
             return error_add(err, EXIT_INPUT, node->loc, "expected a row with some of %s", known);
     where = node_get(node, "where");
-    row->importing = !only || !strcmp(only->text, "import");
-    row->emitting = !only || !strcmp(only->text, "emit");
+    for (size_t i = 0; i < COUNT(tellings); i++)
+        if (node_get(node, tellings[i])) {
+            row->tells = (enum tells)(i + 1);
+            row->message = text_of(node, tellings[i]);
+        }
+    row->importing = row->tells != TELLS_CANNOT && (!only || !strcmp(only, "import"));
+    row->emitting = (!row->tells || row->tells == TELLS_CANNOT) && (!only || !strcmp(only, "emit"));
     row->always = node_get(node, "always") != NULL;
     row->needed = node_get(node, "needed") != NULL;
+    row->given = text_of(node, "given");
+    row->unless = text_of(node, "unless");
+    row->missing = text_of(node, "missing");
     if (read_side(paths, node_get(node, "say"), &row->say, err) || read_side(paths, node_get(node, "is"), &row->is, err) ||
         (where && parse(paths, where, where->text, &condition, err)))
         return -1;
     row->where = condition;
+    row->at = text_of(node, "at");
+    if (!row->at && row->say.count)
+        row->at = row->say.terms[0].key;
     return 0;
 }
 
@@ -139,25 +162,12 @@ int dialect_rows_read(struct arena *arena, const struct node *parts, struct dial
     return 0;
 }
 
-/* A text as a value: a number, true or false, or the text. */
-static struct value value_of_text(const char *text)
-{
-    char *end;
-    double number = text ? strtod(text, &end) : 0;
-
-    if (!text)
-        return (struct value){0};
-    if (end != text && !*end)
-        return value_number(number);
-    return !strcmp(text, "true") || !strcmp(text, "false") ? value_boolean(*text == 't') : value_text(text);
-}
-
 static int name_of(void *context, int name, struct value *value, struct error *err)
 {
     const struct trial *t = context;
 
     (void)err;
-    *value = value_of_text(name < LETTERS ? t->letters[name] : t->ways->path(t->ways->context, t->paths[name - LETTERS]));
+    *value = value_of_word(name < LETTERS ? t->letters[name] : t->ways->path(t->ways->context, t->paths[name - LETTERS]));
     return 0;
 }
 
@@ -174,7 +184,7 @@ static bool evaluate(struct trial *t, const struct expression *expression, doubl
 
 static bool same_text(const char *a, const char *b)
 {
-    struct value x = value_of_text(a), y = value_of_text(b);
+    struct value x = value_of_word(a), y = value_of_word(b);
 
     return !strcmp(a, b) || (x.kind == VALUE_NUMBER && value_equal(&x, &y));
 }
@@ -213,7 +223,7 @@ static enum fits match_expression(struct trial *t, const struct expression *expr
 {
     int letter = -1;
     double number;
-    struct value value = value_of_text(text);
+    struct value value = value_of_word(text);
 
     for (int i = 0; i < LETTERS; i++)
         if (expression_uses(expression, i) && !t->letters[i]) {
@@ -233,6 +243,16 @@ static enum fits match_expression(struct trial *t, const struct expression *expr
     return evaluate(t, expression, &number) && number == value.number ? FITS : FITS_NOT;
 }
 
+/* "[a, b]" as "a,b". */
+static const char *plain_list(struct arena *arena, const char *text)
+{
+    const char *plain = "";
+
+    for (const char *at = text + 1; *at; at += strcspn(at, " ]"), at += strspn(at, " ]"))
+        plain = arena_printf(arena, "%s%.*s", plain, (int)strcspn(at, " ]"), at);
+    return plain;
+}
+
 /* Whether a value is one of a term, of which it says letters. `other`: the term with words that a `same` means. */
 static enum fits match(struct trial *t, const struct dialect_term *term, const char *words, const char *text)
 {
@@ -244,6 +264,8 @@ static enum fits match(struct trial *t, const struct dialect_term *term, const c
         t->same = text;
         return FITS;
     }
+    if (term->list)
+        text = *text == '[' ? plain_list(t->arena, text) : text;
     for (size_t i = 0; i < term->count; i++) {
         size_t length = term->between ? strcspn(text, ",") : strlen(text);
         const char *item = arena_strndup(t->arena, text, length);
@@ -277,7 +299,24 @@ static const char *made(struct trial *t, const struct dialect_term *term)
             return NULL;
         text = arena_printf(t->arena, "%s%s%s", text, i ? "," : "", item);
     }
-    return text;
+    return term->list ? arena_printf(t->arena, "[%s]", text) : text;
+}
+
+/* A message with the values of its letters and paths. */
+static const char *message_of(struct trial *t, const char *text)
+{
+    const char *made = "", *end;
+
+    for (const char *at; (at = strchr(text, '<')) && (end = strchr(at, '>')); text = end + 1) {
+        const char *name = arena_strndup(t->arena, at + 1, (size_t)(end - at) - 1), *value = NULL;
+
+        if (isupper((unsigned char)name[0]) && !name[1])
+            value = t->letters[*name - 'A'];
+        else if (strchr(name, '.'))
+            value = t->ways->path(t->ways->context, name);
+        made = arena_printf(t->arena, value ? "%s%.*s%s" : "%s%.*s<%s>", made, (int)(at - text), text, value ? value : name);
+    }
+    return arena_printf(t->arena, "%s%s", made, text);
 }
 
 static const char *words_of(const struct dialect_side *side)
@@ -310,6 +349,18 @@ static bool match_sides(struct trial *t, const struct dialect_side *from, const 
     return !later;
 }
 
+static bool has_written(const struct dialect_ways *ways, const char *keys)
+{
+    char key[128];
+
+    for (const char *at = keys; at && *at; at += strcspn(at, " "), at += strspn(at, " ")) {
+        snprintf(key, sizeof key, "%.*s", (int)strcspn(at, " "), at);
+        if (ways->written(ways->context, key))
+            return true;
+    }
+    return false;
+}
+
 static void apply(struct trial *t, const struct dialect_row *row)
 {
     const struct dialect_ways *ways = t->ways;
@@ -319,13 +370,15 @@ static void apply(struct trial *t, const struct dialect_row *row)
     struct error err = {0};
     bool anything = false;
 
-    if (!match_sides(t, from, to))
+    if (has_written(ways, row->missing) || !match_sides(t, from, to))
         return;
     if (row->where && expression_holds(row->where, name_of, t, &holds, &err))
         holds = value_boolean(false);                        /* values of two kinds */
     error_release(&err);
     if (holds.kind != VALUE_BOOLEAN || !holds.boolean)
         return;
+    if (ways->tell && row->message)
+        ways->tell(ways->context, row, message_of(t, row->message));
     for (size_t i = 0; i < to->count; i++) {
         texts[i] = made(t, &to->terms[i]);
         if (!texts[i])

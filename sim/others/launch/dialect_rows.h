@@ -6,7 +6,9 @@
  * A value is a word; one of several words, of which `same` on the other side is the one that was found; or an expression in
  * names of one capital letter, which both sides share. A row fits where all values of the side that is read are there and
  * agree; an expression with one name that is not known yet says its value, a whole number. Rows are tried in their order, and
- * what one has written stays: a later one fits only if it agrees. */
+ * what one has written stays: a later one fits only if it agrees. '[L]' is a list, whose items L has with commas between them.
+ * A row may have a message for who imports, or for who emits (cannot): <L> in it is a letter's value, <PATH> a scenario's, <NAME>
+ * what messages call an argument. */
 #ifndef DTSIM_DIALECT_ROWS_H
 #define DTSIM_DIALECT_ROWS_H
 
@@ -22,6 +24,7 @@ struct dialect_term {
     struct { const char *text; struct expression *value; } items[TERM_ITEMS];    /* value NULL: the text as it is */
     size_t count;
     char between;
+    bool list;                       /* in brackets */
 };
 struct dialect_side { struct dialect_term terms[TERMS]; size_t count; };
 struct dialect_row {
@@ -31,6 +34,13 @@ struct dialect_row {
     bool importing, emitting;        /* the directions in which it is read */
     bool always;                     /* it is imported also where none of its arguments is given */
     bool needed;                     /* it is emitted only where a launch without it means something else */
+    const char *given;               /* it is imported only where all of these are given; or NULL */
+    const char *unless;              /* it is imported only where none of these arguments is given; or NULL */
+    const char *missing;             /* it fits only where nothing has been written to one of these keys; or NULL */
+    enum tells { TELLS_NOTHING, TELLS_WARNING, TELLS_ERROR, TELLS_CANNOT } tells;    /* CANNOT: an error for who emits: what the
+                                        framework refuses; the others are for who imports */
+    const char *message;             /* or NULL */
+    const char *at;                  /* the argument, or the key, at which the message stands */
 };
 struct dialect_rows {
     struct dialect_row *items;
@@ -49,6 +59,7 @@ struct dialect_ways {
     const char *(*written)(void *context, const char *key);  /* what stands on the other side already; NULL: nothing */
     void (*write)(void *context, const struct dialect_row *row, const char *key, const char *value);
     const char *(*path)(void *context, const char *path);    /* of a scenario, for conditions; NULL: it is not known */
+    void (*tell)(void *context, const struct dialect_row *row, const char *message);       /* NULL: there are no messages */
     void *context;
 };
 /* Goes through the rows of a part. A condition that compares values of two kinds does not hold. */

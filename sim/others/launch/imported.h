@@ -19,6 +19,8 @@ struct imported {
     const char *others;                      /* arguments of another program than the framework's, after ", " each */
     const char *software;
     const char *put;                         /* the keys that the launch said, between spaces */
+    bool quiet;                              /* rows say nothing but values: they are asked once more */
+    bool whole;                              /* rows are asked of defaults too: no code here puts them */
     bool shaped;                             /* the scenario has its transformer from another file */
     struct node *root;
     const char *comment;

@@ -5,6 +5,30 @@
 #include "launch/launch.h"
 
 
+/* Where one file of releases alone has all that is given, this one; else that of any release. */
+static const char *software_since(const struct imported *m)
+{
+    const struct dialect *dialect = m->dialect->like ? m->dialect->like : m->dialect;
+    const char *found = NULL;
+    int since = 0, fitting = 0;
+
+    for (size_t i = 0; i < dialect->count; i++) {
+        const struct launch_argument *argument = imported_given(m, dialect->rows[i].name);
+        int first = argument ? dialect_since(&dialect->rows[i], argument->count ? argument->values[0].text : "") : 0;
+
+        since = first > since ? first : since;
+    }
+    for (size_t i = 0; i < dialect->releases.count; i++) {
+        struct releases releases = dialect_releases(dialect, dialect->releases.items[i].from);
+
+        if (strcmp(dialect->releases.items[i].from, "megatron-core") != 0 && releases.last >= since) {
+            found = dialect->releases.items[i].from;
+            fitting++;
+        }
+    }
+    return fitting == 1 ? found : "megatron-core";
+}
+
 /* DeepSpeed's arguments, or those that only a Megatron-LM of 2021 takes, tell the release. */
 static const char *software_of(const struct imported *m)
 {
@@ -20,7 +44,7 @@ static const char *software_of(const struct imported *m)
             return "megatron-lm-2021";
     if (imported_given(m, "use-torch-fsdp2"))
         return "pytorch-fsdp";
-    return megatron_muon(m) ? "megatron-core-2026" : "megatron-core";
+    return software_since(m);
 }
 
 int megatron_build(struct imported *m)
@@ -38,7 +62,7 @@ int megatron_build(struct imported *m)
     data = megatron_cluster(m);
     if (!data)
         return -1;
-    megatron_strategy(m, data);
+    megatron_strategy(m);
     megatron_memory(m);
     megatron_software(m, data);
     return m->err->count ? -1 : 0;

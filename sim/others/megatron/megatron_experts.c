@@ -126,41 +126,11 @@ static void put_layers(struct imported *m)
                         "layers, found '%.80s'; other patterns are not simulated", layers, text);
 }
 
-/* core/transformer/moe/token_dispatcher.py. */
-static void check_dispatcher(struct imported *m)
-{
-    const char *type = imported_word(m, "moe-token-dispatcher-type");
-    const char *backend = imported_word(m, "moe-flex-dispatcher-backend");
-    bool flex = !strcmp(type, "flex") || imported_given(m, "moe-enable-deepep");
-
-    if (imported_number(m, "expert-model-parallel-size") <= 1)
-        return;
-    if (flex && strcmp(backend, "deepep") && strcmp(backend, "hybridep"))
-        imported_refuse(m, "moe-flex-dispatcher-backend", "%s is not simulated; expected deepep or hybridep", backend);
-    else if (!flex && strcmp(type, "alltoall") && strcmp(type, "allgather"))
-        imported_refuse(m, "moe-token-dispatcher-type", "%s is not simulated with %s above 1; expected alltoall, "
-                        "allgather or flex", type, imported_shown(m, "expert-model-parallel-size"));
-}
-
-/* core/transformer/moe/experts.py: SequentialMLP, where GroupedMLP is not asked for. */
-static void warn_sequential(struct imported *m)
-{
-    if (!imported_given(m, "moe-grouped-gemm") &&
-        imported_number(m, "num-experts") > imported_number(m, "expert-model-parallel-size"))
-        imported_warn(m, "num-experts", "without %s the experts of a GPU compute one after another (SequentialMLP), which is "
-                      "slower and is not simulated: the GEMMs of all experts are simulated together",
-                      imported_shown(m, "moe-grouped-gemm"));
-}
-
 void megatron_experts(struct imported *m)
 {
     if (!imported_number(m, "num-experts"))
         return;
     imported_rows(m, "experts");
     put_layers(m);
-    if (imported_given(m, "moe-expert-capacity-factor") && !imported_given(m, "moe-pad-expert-input-to-capacity"))
-        imported_warn(m, "moe-expert-capacity-factor", "tokens are routed evenly, and none is dropped");
-    warn_sequential(m);
-    check_dispatcher(m);
     imported_rows(m, "routing");
 }

@@ -136,12 +136,6 @@ static bool is_block(const char *part)
     return *part && mixers <= 1 && rest <= 1 && !part[mixers + rest];
 }
 
-static void check_repeated(struct imported *m, long depths)
-{
-    if (depths > 1 && imported_given(m, "mtp-use-repeated-layer"))
-        imported_refuse(m, "mtp-use-repeated-layer", "depths of multi-token prediction that share their weights are not simulated");
-}
-
 static void put_predicting(struct imported *m, const char *name, const char *pattern)
 {
     long depths;
@@ -160,7 +154,6 @@ static void put_predicting(struct imported *m, const char *name, const char *pat
         imported_put(m, SHAPE "pattern", "\"%s%s%s\"", pattern, part ? "/" : "", part ? part : "");
     if (part)
         imported_put(m, SHAPE "mtp", "%ld", depths);
-    check_repeated(m, depths);
 }
 
 /* The widths of the mixers that the pattern has. */
@@ -259,8 +252,6 @@ void megatron_hybrid(struct imported *m, bool program)
     if (!name && imported_given(m, "spec") && strstr(imported_given(m, "spec")->values[0].text, "_layer_specs"))
         imported_refuse(m, "spec", "%.100s makes the blocks, which is not simulated without --hybrid-layer-pattern",
                         imported_given(m, "spec")->values[0].text);
-    if (!name)
-        check_repeated(m, imported_number(m, "mtp-num-layers"));
     if (name && imported_given(m, "experimental-attention-variant"))
         imported_refuse(m, "experimental-attention-variant", "%s says the layers", imported_shown(m, name));
     else if (!name && imported_given(m, "linear-attention-freq") && !imported_given(m, "experimental-attention-variant"))

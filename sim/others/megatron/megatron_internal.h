@@ -16,7 +16,7 @@ bool megatron_has_sides(const struct imported *m);
 void megatron_sides(struct imported *m);
 void megatron_split_sides(struct imported *m, long pipeline, long chunks);
 void megatron_experts(struct imported *m);
-void megatron_strategy(struct imported *m, long data);
+void megatron_strategy(struct imported *m);
 void megatron_split(struct imported *m, long chunks);
 void megatron_memory(struct imported *m);
 void megatron_software(struct imported *m, long data);
@@ -27,10 +27,6 @@ long megatron_stages(const struct imported *m, long *layers);
 /* A 0 or 1 for each layer, of an argument that says N or a list as a Python expression. N: 1 for layers 0, N, 2N and so on;
  * inverse: 0 for layers N - 1, 2N - 1 and so on. NULL: an error. */
 const char *megatron_flags(struct imported *m, const char *name, long layers, bool inverse);
-/* Whether Muon updates matrices. */
-bool megatron_muon(const struct imported *m);
-/* Whether GPUs own whole matrices: dist_muon, which core 0.19's logs call muon with a switch (arguments.py:1670). */
-bool megatron_owners(const struct imported *m);
 /* The cluster, the degree of data parallelism (which it returns) and the batch. 0: an error. */
 long megatron_cluster(struct imported *m);
 

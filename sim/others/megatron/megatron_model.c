@@ -94,44 +94,6 @@ static void put_vocabulary(struct imported *m)
     imported_put(m, SHAPE "vocabulary", "%ld", padded ? padded : size);
 }
 
-static void put_positions(struct imported *m)
-{
-    const char *type = imported_word(m, "position-embedding-type");
-    bool rotary = imported_given(m, "use-rotary-position-embeddings") != NULL;
-
-    if (!strcmp(type, "relative") && !megatron_has_sides(m))
-        imported_refuse(m, "position-embedding-type", "relative positions are not simulated; expected learned_absolute, "
-                        "rope, mrope, yarn or none");
-    else if (!strcmp(type, "alibi"))
-        imported_warn(m, "position-embedding-type", "simulated as rope, which turns queries and keys");
-    if (m->shaped && !imported_given(m, "position-embedding-type"))
-        return;
-    if (strcmp(type, "learned_absolute") || rotary || imported_given(m, "no-position-embedding"))
-        imported_put(m, SHAPE "positions", "0");
-    else if (imported_given(m, "max-position-embeddings"))
-        imported_put(m, SHAPE "positions", "%ld", imported_number(m, "max-position-embeddings"));
-}
-
-static void put_attention(struct imported *m)
-{
-    const char *every = imported_word(m, "window-attn-skip-freq");
-
-    if (imported_given(m, "multi-latent-attention") && imported_given(m, "kv-channels") && !m->launch->log)
-        imported_warn(m, "kv-channels", "has no effect with %s", imported_shown(m, "multi-latent-attention"));
-    if (every && strspn(every, "0123456789") != strlen(every) && imported_given(m, "window-size"))
-        imported_refuse(m, "window-attn-skip-freq", "expected a whole number, found '%.60s': other patterns are not "
-                        "simulated", every);
-    else
-        imported_rows(m, "attention");
-}
-
-static void put_mlp(struct imported *m)
-{
-    if (imported_given(m, "quick-geglu"))
-        imported_warn(m, "quick-geglu", "simulated as SwiGLU, which has the same three GEMMs");
-    imported_rows(m, "mlp");
-}
-
 int megatron_program(const struct imported *m)
 {
     for (size_t i = 0; i < COUNT(other_models); i++)
@@ -168,14 +130,17 @@ void megatron_model(struct imported *m)
     if (m->shaped && !imported_given(m, "seq-length"))
         imported_length(m, imported_shown(m, "seq-length"));
     put_vocabulary(m);
-    put_positions(m);
+    if (!megatron_has_sides(m))
+        imported_rows(m, "relative");
+    if (!m->shaped || imported_given(m, "position-embedding-type"))
+        imported_rows(m, "positions");
     if (megatron_has_sides(m))
         megatron_sides(m);
     else if (imported_given(m, "decoder-num-layers"))
         imported_refuse(m, "decoder-num-layers", "an encoder and a decoder are trained; expected pretrain_t5.py");
     megatron_hybrid(m, program_has(m, "mamba") || program_has(m, "hybrid"));
-    put_attention(m);
-    put_mlp(m);
+    imported_rows(m, "attention");
+    imported_rows(m, "mlp");
     if (is_bert(m)) {
         imported_put(m, SHAPE "causal", "false");
         imported_put(m, SHAPE "head", "masked-language-model");

@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "auto/auto.h"
 #include "base/base.h"
 #include "engine/program.h"
 #include "explain/changes.h"
 #include "kernels/cost.h"
 #include "run/account.h"
+#include "run/attempt.h"
 #include "run/run.h"
 #include "run/what_if.h"
 #include "scenario/process_group.h"
@@ -178,32 +178,16 @@ _Static_assert(COUNT(questions) <= COUNT(((struct gains *)0)->items), "room for 
 /* The iteration with the changes ("PATH=VALUE" lines), NaN where it cannot be simulated. */
 static double time_with(const struct asking *asking, const char *lines, bool *fits, struct error *err)
 {
-    enum { MOST = 8 };
-    const char *sets[MOST + 1] = {"simulation.fold=auto"};       /* of the run its metrics alone are looked at */
-    size_t count = 1;
-    struct error found = {0};
-    struct scenario changed = {0};
-    struct workload workload = {0};
-    struct simulate_options options = asking->options;
-    struct run run = {0};
+    struct attempt attempt = {.of = asking->run->workload->scenario, .anyway = true};
+    const struct metrics *metrics = &attempt.run.metrics;
     double time = NAN;
 
-    options.numbers = true;
-    for (size_t length; *lines; lines += length + (lines[length] == '\n')) {
-        length = strcspn(lines, "\n");
-        BUG_IF(count > MOST);
-        sets[count++] = arena_strndup(asking->arena, lines, length);
+    attempt_set(&attempt, "simulation.fold=auto\n%s", lines);      /* of the run its metrics alone are looked at */
+    if (!attempt_run(&attempt, asking->options)) {
+        time = metrics->iteration_time;
+        *fits = metrics->peak_memory <= metrics->peak_room;
     }
-    if (!scenario_vary(asking->run->workload->scenario, sets, count, &changed, &found) &&
-        !workload_init(&workload, &changed, &found) && !simulate(&workload, options, &run, &found)) {
-        time = run.metrics.iteration_time;
-        *fits = run.metrics.peak_memory <= run.metrics.peak_room;
-    }
-    run_release(&run);
-    workload_release(&workload);
-    scenario_release(&changed);
-    error_pass_system(&found, err);
-    error_release(&found);
+    attempt_end(&attempt, err);
     return time;
 }
 

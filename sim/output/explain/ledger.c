@@ -71,7 +71,7 @@ static void record_assembly(const struct scenario *scenario, const struct worklo
         {LEDGER_FORWARD, FORWARD}, {LEDGER_BACKWARD_INPUT, BACKWARD_INPUT},
     };
 
-    if (!scenario->parallelism.partitioned_outputs || scenario->parallelism.tensor == 1 || !workload->stages[s].slices)
+    if (!scenario->parallelism.partitioned_outputs || scenario_most_tensor(scenario) == 1 || !workload->stages[s].slices)
         return;
     times = ARENA_ARRAY(&arena, struct stage_times, stages);
     for (int i = 0; i < stages; i++)

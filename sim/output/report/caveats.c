@@ -152,7 +152,7 @@ static const char *sequence_note(struct arena *arena, const struct scenario *sce
 {
     const struct collective *all_reduce = scenario_all_reduce(scenario);
 
-    if (scenario->parallelism.tensor == 1 || !scenario->parallelism.sequence_parallel ||
+    if (scenario_most_tensor(scenario) == 1 || !scenario->parallelism.sequence_parallel ||
         all_reduce->reduce_scatter == collective_usual(COLLECTIVE_REDUCE_SCATTER, false))
         return NULL;
     return arena_printf(arena, "all_reduce: %s is not what sequence_parallel runs; its reduce-scatters and all-gathers "

@@ -2,10 +2,9 @@
 #ifndef DTSIM_EXPLANATION_H
 #define DTSIM_EXPLANATION_H
 
-#include "files/json.h"
-
 #include "explain/gains.h"
 #include "explain/idle.h"
+#include "view/view.h"
 
 struct explanation {
     const struct run *run;
@@ -20,15 +19,14 @@ int explanation_init(struct explanation *explanation, const struct run *run, str
                      struct error *err);
 void explanation_release(struct explanation *explanation);
 
+/* For programs, in SI units, and what `dtsim help result` says of it. */
+extern const struct view explanation_view;
 void explanation_print(const struct explanation *explanation, FILE *out);
-/* explanation_links.c: whether the network has links besides NICs, and the run counted what crosses them; then the
- * busiest ones. */
-bool explanation_has_links(const struct explanation *explanation);
-void explanation_links_print(const struct explanation *explanation, FILE *out);
-json_t *explanation_links_json(const struct explanation *explanation);
 /* The three tables for a document. */
 void explanation_markdown(const struct explanation *explanation, FILE *out);
-/* In SI units; the caller owns the reference. */
-json_t *explanation_json(const struct explanation *explanation);
+/* explanation_links.c: whether the network has links besides NICs, and the run counted what crosses them; the busiest ones. */
+bool explanation_has_links(const struct explanation *explanation);
+json_t *explanation_links(const struct explanation *explanation);
+extern const struct view busiest_view;
 
 #endif

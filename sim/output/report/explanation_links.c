@@ -7,6 +7,7 @@
 
 #include "files/json.h"
 #include "run/links.h"
+#include "view/view.h"
 
 enum { KINDS = 12 };                 /* a file of SimGrid's may call each of its links in a way of its own */
 
@@ -54,30 +55,21 @@ static int find_busiest(const struct run *run, struct busiest found[KINDS])
     return count;
 }
 
-void explanation_links_print(const struct explanation *explanation, FILE *out)
-{
-    struct busiest found[KINDS];
-    int count = explanation_has_links(explanation) ? find_busiest(explanation->run, found) : 0;
-
-    if (count)
-        fputs("\nthe busiest link of each kind: the share of the iteration that its full rate would need\n", out);
-    for (int i = 0; i < count; i++)
-        fprintf(out, "  %-26s %5.1f %%, of %d link%s\n", found[i].name, 100 * found[i].busy, found[i].links,
-                found[i].links == 1 ? "" : "s");
-}
-
-json_t *explanation_links_json(const struct explanation *explanation)
-{
-    struct busiest found[KINDS];
-    int count = find_busiest(explanation->run, found);
-    json_t *list = json_array();
-
-    for (int i = 0; i < count; i++)
-        json_append(list, json_pack("{s:s, s:f, s:i}", "link", found[i].name, "busy", found[i].busy, "of", found[i].links));
-    return list;
-}
+#define LINK(ROW) \
+    ROW(link, json_words(it->name), "the busiest of a kind") \
+    ROW(busy, json_real(it->busy), "share of the iteration that its full rate would need") \
+    ROW(of, json_integer(it->links), "links of the kind")
+VIEW_SHARED(busiest_view, struct busiest, it, LINK)
 
 bool explanation_has_links(const struct explanation *explanation)
 {
     return explanation->run->links.counts[LINK_BETWEEN] > 0;
+}
+
+json_t *explanation_links(const struct explanation *explanation)
+{
+    struct busiest found[KINDS];
+    int count = explanation_has_links(explanation) ? find_busiest(explanation->run, found) : 0;
+
+    return view_list(&busiest_view, found, (size_t)count, sizeof *found);
 }

@@ -59,7 +59,7 @@ static void print_tensor(const struct scenario *scenario, const struct process_g
 static void print_pipeline(const struct scenario *scenario, const struct process_group *group, FILE *out)
 {
     for (int r = 0; r < scenario_replicas(scenario); r++)
-        for (int t = 0; t < scenario->parallelism.tensor; t++) {
+        for (int t = 0; t < scenario_most_tensor(scenario); t++) {
             fprintf(out, "  replica %d tensor %d: ", r, t);
             print_gpus(scenario, group, t, r, 0, out);
         }
@@ -69,7 +69,7 @@ static void print_pipeline(const struct scenario *scenario, const struct process
 static void print_title(const struct scenario *scenario, enum group_kind kind, FILE *out)
 {
     const struct process_group *group = &scenario->groups.of[kind];
-    int count = scenario_replicas(scenario) * scenario->parallelism.tensor, least = group_members(group), most = least;
+    int count = scenario_replicas(scenario) * scenario_most_tensor(scenario), least = group_members(group), most = least;
 
     for (int p = 0; group->axis != AXIS_PIPELINE && p < scenario->parallelism.pipeline; p++) {
         const struct process_group *own = &scenario_groups(scenario, p)->of[kind];
@@ -143,7 +143,7 @@ static void print_sharers(const struct scenario *scenario, FILE *out)
         return;
     fputs("\nranks that share a stage, and the GPUs that all-reduce its gradients\n", out);
     for (int s = 0; s < plan_virtual_stages(plan); s++)
-        for (int t = 0; t < scenario->parallelism.tensor; t++) {
+        for (int t = 0; t < scenario_most_tensor(scenario); t++) {
             int first = plan_rank(plan, 0, s, 0, NULL), sharers = plan_sharers(plan, s);
 
             fprintf(out, "  stage %d on rank%s %d", s, sharers > 1 ? "s" : "", first);
@@ -167,7 +167,7 @@ void groups_print(const struct scenario *scenario, FILE *out)
         fprintf(out, "%d GPUs = %s, fastest first: ", scenario_gpus(scenario),
                 scenario_degrees(scenario, degrees, sizeof degrees));
     } else {
-        fprintf(out, "%d GPUs = %d-way tensor x ", scenario_gpus(scenario), spec->tensor);
+        fprintf(out, "%d GPUs = %d-way tensor x ", scenario_gpus(scenario), scenario_most_tensor(scenario));
         if (spec->context > 1)
             fprintf(out, "%d-way context x ", spec->context);
         fprintf(out, "%d-way pipeline x %d-way data, fastest first: ", spec->pipeline, spec->data);

@@ -3,15 +3,16 @@
 #include <math.h>
 #include <string.h>
 
-#include "auto/auto.h"
 #include "base/base.h"
 #include "engine/replay.h"
 #include "files/json.h"
 #include "kernels/costs.h"
 #include "report/result.h"
+#include "run/attempt.h"
 #include "run/certainty.h"
-#include "run/memory_advice.h"
+#include "run/memory_fit.h"
 #include "scenario/scenario.h"
+#include "view/view.h"
 #include "workload/workload.h"
 
 enum { REASON_MOST = 400 };      /* bytes of a reason */
@@ -28,27 +29,11 @@ enum outcome outcome_of(const json_t *row)
     return outcome;
 }
 
-static void put_reason(json_t *row, enum outcome outcome, const char *rule, const char *reason)
+static json_t *clipped(const char *reason)
 {
     char text[REASON_MOST];
 
-    json_put(row, "status", json_words(outcome_names[outcome]));
-    if (rule)
-        json_put(row, "rule", json_words(rule));
-    json_put(row, "reason", json_words(text_clip(reason, text, sizeof text)));
-}
-
-void outcome_refused(json_t *row, const struct error *err)
-{
-    const struct error_message *message = &err->messages[0];
-
-    if (error_exit_code(err) == EXIT_INFEASIBLE)
-        put_reason(row, OUTCOME_INFEASIBLE, error_kind_names[message->kind], message->text);
-    else if (error_exit_code(err) == EXIT_STOPPED)
-        put_reason(row, OUTCOME_TIMEOUT, NULL, message->text);
-    else
-        put_reason(row, OUTCOME_ERROR, NULL, message->text);
-    json_put(row, "metrics", json_object());
+    return json_words(text_clip(reason, text, sizeof text));
 }
 
 /* B that are left on the GPU that holds most; negative where it does not fit; NaN where its memory is not known. */
@@ -59,96 +44,101 @@ static double memory_margin(const struct run *run)
     return isfinite(room) ? room - run->metrics.peak_memory : NAN;
 }
 
-/* As result.json names them. */
+/* NaN: no profile. */
+static double extrapolated_share(const struct run *run)
+{
+    const struct metrics *m = &run->metrics;
+
+    return costs_calibrated(scenario_first_costs(run->workload->scenario)) ?
+           fmin(m->extrapolated / (m->utilization * m->iteration_time), 1) : NAN;
+}
+
+#define POINT(ROW) \
+    ROW(memory_margin_bytes, json_finite(memory_margin(it)), \
+        "left on the GPU that holds most; negative: it does not fit; null: its memory is not known") \
+    ROW(extrapolated_share, json_finite(extrapolated_share(it)), "of compute: extrapolated_s of result.json") \
+    ROW(gpus, json_integer(scenario_gpus(it->workload->scenario)), "that compute") \
+    COST_ROWS(ROW) \
+    ROW(breakdown_s, breakdown_json(&it->metrics), "as in result.json", .form = VIEW_MAP)
+VIEW_SHARED(point_view, struct run, it, POINT)
+
 static json_t *metrics_of(const struct run *run)
 {
-    const struct scenario *scenario = run->workload->scenario;
-    const struct metrics *m = &run->metrics;
-    double compute = m->utilization * m->iteration_time;
-    bool calibrated = costs_calibrated(scenario_first_costs(scenario));
-    json_t *json = json_object();
+    json_t *json = view_json(&metrics_view, &run->metrics);
 
-    for (size_t i = 0; metric_at(i); i++)
-        json_put(json, metric_at(i)->name, json_finite(metric_value(m, metric_at(i))));
-    json_put(json, "memory_margin_bytes", json_finite(memory_margin(run)));
-    json_put(json, "extrapolated_share", json_finite(calibrated ? fmin(m->extrapolated / compute, 1) : NAN));
-    json_put(json, "gpus", json_integer(scenario_gpus(scenario)));
-    json_put(json, "cost", json_finite(result_cost(run)));
-    json_put(json, "gpu_hours", json_finite(result_gpu_hours(run)));
-    json_put(json, "weight_versions", json_integer(result_weight_versions(run->workload)));
-    json_put(json, "breakdown_s", breakdown_json(m));
+    view_put(&point_view, run, json);
     return json;
 }
 
-static void too_large(json_t *row, const struct run *run)
-{
-    const struct metrics *m = &run->metrics;
-    char reason[160];
-    json_t *metrics = json_object();
+#define TOO_LARGE(ROW) \
+    ROW(peak_memory_bytes, json_finite(it->metrics.peak_memory), "as in result.json") \
+    ROW(memory_margin_bytes, json_finite(-memory_lack(it)), "left on the GPU that holds most; negative: it does not fit")
+VIEW(too_large_view, struct run, it, TOO_LARGE)
 
-    put_reason(row, OUTCOME_INFEASIBLE, error_kind_names[ERROR_MEMORY], memory_shortage(run, reason, sizeof reason));
-    json_put(metrics, "peak_memory_bytes", json_finite(m->peak_memory));
-    json_put(metrics, "memory_margin_bytes", json_finite(-memory_lack(run)));
-    json_put(row, "metrics", metrics);
+/* A row of a sweep or of a comparison. */
+struct row_of {
+    const struct scenario *scenario;
+    enum outcome outcome;
+    const char *rule, *reason, *refused;
+    json_t *metrics;
+};
+
+#define ASKED(ROW) \
+    ROW(engine, json_words(engine_names[it->scenario->simulation.engine]), "that simulated it") \
+    ROW(software, software_json(it->scenario), "whose values hold; null: none") \
+    ROW(in_framework, in_framework_json(it->scenario), "as in result.json") \
+    ROW(model, model_json(it->scenario), "as in result.json") \
+    ROW(gpu, gpu_json(it->scenario), "as in result.json")
+VIEW_SHARED(asked_view, struct row_of, it, ASKED)
+
+#define ENDED(ROW) \
+    ROW(status, json_words(outcome_names[it->outcome]), "ok, infeasible, error, timeout or crash") \
+    ROW(rule, it->rule ? json_words(it->rule) : NULL, "of what is infeasible, as errors have it") \
+    ROW(anchors_refused, it->refused ? json_words(it->refused) : NULL, "why --anchor runs do not correct it") \
+    ROW(reason, it->reason ? clipped(it->reason) : NULL, "why it is not ok") \
+    ROW(metrics, it->metrics, "as result.json has them, and these; none where it is not ok", .of = &point_view)
+VIEW_SHARED(ended_view, struct row_of, it, ENDED)
+
+static void ended(json_t *row, enum outcome outcome, const char *rule, const char *reason, json_t *metrics)
+{
+    view_put(&ended_view, &(struct row_of){.outcome = outcome, .rule = rule, .reason = reason, .metrics = metrics}, row);
 }
 
-/* Finds out what the scenario needs, where it hardly fits: for a row that says so nothing else is asked. */
-static int find_shortage(const struct workload *workload, struct run *run, struct error *err)
+void outcome_refused(json_t *row, const struct error *err)
 {
-    struct simulate_options options = memory_options_of(workload->scenario);
+    enum exit_code code = error_exit_code(err);
 
-    if (!options.memory || memory_seems_to_fit(workload))
-        return 0;
-    if (simulate(workload, options, run, err))
-        return -1;
-    if (memory_lack(run) <= 0)
-        run_release(run);
-    return 0;
-}
-
-/* The metrics, corrected by anchors; or why they are not, under "anchors_refused". */
-static void anchor_row(json_t *row, struct run *run, const struct anchors *anchors)
-{
-    struct arena arena = {0};
-    const char *why = certainty_anchor(&arena, &run->metrics, run->workload->scenario, anchors);
-
-    if (why)
-        json_put(row, "anchors_refused", json_words(why));
-    arena_release(&arena);
-}
-
-int outcome_simulate(json_t *row, const struct scenario *scenario, const struct anchors *anchors, struct error *err)
-{
-    struct workload workload = {0};
-    struct run run = {0};
-    struct error found = {0};
-    int rc = 0;
-
-    json_put(row, "engine", json_words(engine_names[scenario->simulation.engine]));
-    json_put(row, "software", software_json(scenario));
-    json_put(row, "in_framework", in_framework_json(scenario));
-    json_put(row, "model", model_json(scenario));
-    json_put(row, "gpu", gpu_json(scenario));
-    if (workload_init(&workload, scenario, &found) || find_shortage(&workload, &run, &found) ||
-        (!run.metrics.ranks && simulate(&workload, simulate_numbers_of(scenario), &run, &found))) {
-        rc = error_pass_system(&found, err);
-        outcome_refused(row, &found);
-    } else if (memory_lack(&run) > 0) {
-        too_large(row, &run);
-    } else {
-        json_put(row, "status", json_words(outcome_names[OUTCOME_OK]));
-        if (anchors)
-            anchor_row(row, &run, anchors);
-        json_put(row, "metrics", metrics_of(&run));
-    }
-    run_release(&run);
-    workload_release(&workload);
-    error_release(&found);
-    return rc;
+    ended(row, code == EXIT_INFEASIBLE ? OUTCOME_INFEASIBLE : code == EXIT_STOPPED ? OUTCOME_TIMEOUT : OUTCOME_ERROR,
+          code == EXIT_INFEASIBLE ? error_kind_names[err->messages[0].kind] : NULL, err->messages[0].text, json_object());
 }
 
 void outcome_lost(json_t *row, enum outcome outcome, const char *reason)
 {
-    put_reason(row, outcome, NULL, reason);
-    json_put(row, "metrics", json_object());
+    ended(row, outcome, NULL, reason, json_object());
+}
+
+
+int outcome_simulate(json_t *row, const struct scenario *scenario, const struct anchors *anchors, struct error *err)
+{
+    struct attempt attempt = {.of = scenario};
+    struct run *run = &attempt.run;
+    struct arena arena = {0};
+    enum attempted came;
+
+    view_put(&asked_view, &(struct row_of){.scenario = scenario}, row);
+    came = attempt_run(&attempt, simulate_numbers_of(scenario));
+    if (came == ATTEMPT_SHORT && run->metrics.ranks) {
+        char reason[160];
+
+        ended(row, OUTCOME_INFEASIBLE, error_kind_names[ERROR_MEMORY], memory_shortage(run, reason, sizeof reason),
+              view_json(&too_large_view, run));
+    } else if (came) {
+        outcome_refused(row, &attempt.found);
+    } else {
+        const char *refused = anchors ? certainty_anchor(&arena, &run->metrics, run->workload->scenario, anchors) : NULL;
+
+        view_put(&ended_view, &(struct row_of){.refused = refused, .metrics = metrics_of(run)}, row);
+    }
+    arena_release(&arena);
+    return attempt_end(&attempt, err);
 }

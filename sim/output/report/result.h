@@ -11,7 +11,6 @@
 json_t *result_json(const struct run *run);
 /* The same without the scenario. */
 json_t *result_metrics_json(const struct run *run);
-/* The name of the software whose values hold; null: none. */
 /* The names of the model and of the GPU; null: it has no name. */
 json_t *model_json(const struct scenario *scenario);
 json_t *gpu_json(const struct scenario *scenario);
@@ -33,8 +32,28 @@ json_t *breakdown_json(const struct metrics *metrics);
 /* Any tree as JSON: scalars that are numbers or booleans in YAML stay so. */
 json_t *node_json(const struct node *node);
 
-/* Writes the tables (tables/tables.h) and result.json, which has the digests of the others and the run's id, into the
- * folder, all of them or none. */
+/* What runs say, but for their metrics (metrics_view); their scenario; what its folder adds to a result. */
+extern const struct view run_view, resolved_view, folder_view;
+/* What rows of sweeps say: of the scenario; how it ended; of its numbers besides metrics_view (outcome.c). */
+extern const struct view asked_view, ended_view, point_view;
+/* Rows that results of runs and of sweeps have in common; `it` is a struct run. */
+#define COST_ROWS(ROW) \
+    ROW(cost, json_finite(result_cost(it)), \
+        "of the iteration, $: iteration_time_s x gpus_paid x price; null: the scenario says no price") \
+    ROW(gpu_hours, json_finite(result_gpu_hours(it)), "of the iteration: iteration_time_s x gpus_paid / 3600") \
+    ROW(weight_versions, json_integer(result_weight_versions(it->workload)), \
+        "that a rank holds at most: more than 1 under asynchronous schedules")
+
+/* A folder of results: its tables NAME.tsv (NULL stands behind the last name), and result.json, which gets the digests of the
+ * others and an id. Writes all of them or none. */
+struct result_files {
+    const char *const *names;
+    void (*table)(const void *of, size_t table, FILE *out);
+    json_t *(*result)(const void *of);
+    const void *of;
+};
+int result_files(const struct result_files *files, struct folder *folder, struct error *err);
+/* The same of a run, with the tables of tables/tables.h. */
 int result_write(const struct run *run, struct folder *folder, struct error *err);
 
 #endif

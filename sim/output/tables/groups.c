@@ -55,7 +55,7 @@ static struct rank_group group_make(const struct scenario *scenario, enum group_
     int pipeline = scenario->parallelism.pipeline, directions = plan_directions(plan);
     int holders = by_stage(kind) ? plan_holders(plan, slot) : 1;
     struct rank_group group = {.kind = kind, .gpus = like->size * like->tensors * holders,
-                               .alike = (like->axis == AXIS_PIPELINE ? scenario->parallelism.tensor
+                               .alike = (like->axis == AXIS_PIPELINE ? scenario_most_tensor(scenario)
                                                                      : scenario_tensor(scenario, rank)) / like->tensors};
 
     group.ranks = xcalloc((size_t)(like->size * holders), sizeof *group.ranks);

@@ -11,10 +11,10 @@
 #include "files/json.h"
 #include "files/tsv.h"
 
-const char *const recorded_op_names[RECORDED_OP_COUNT] = {
+const char *const recorded_op_names[RECORDED_OP_COUNT + 1] = {
     [RECORDED_ALL_REDUCE] = "all_reduce", [RECORDED_REDUCE_SCATTER] = "reduce_scatter", [RECORDED_ALL_GATHER] = "all_gather",
     [RECORDED_BROADCAST] = "broadcast", [RECORDED_REDUCE] = "reduce", [RECORDED_ALL_TO_ALL] = "all_to_all",
-    [RECORDED_SEND] = "send", [RECORDED_NONE] = "",
+    [RECORDED_SEND] = "send", [RECORDED_NONE] = "", NULL,
 };
 
 const char *const recorded_files[] = {

@@ -10,7 +10,7 @@ enum recorded_op {
     RECORDED_ALL_REDUCE, RECORDED_REDUCE_SCATTER, RECORDED_ALL_GATHER, RECORDED_BROADCAST, RECORDED_REDUCE,
     RECORDED_ALL_TO_ALL, RECORDED_SEND, RECORDED_NONE, RECORDED_OP_COUNT
 };
-extern const char *const recorded_op_names[RECORDED_OP_COUNT];     /* as spans.tsv has them; "" of none */
+extern const char *const recorded_op_names[RECORDED_OP_COUNT + 1];     /* as spans.tsv has them; "" of none */
 
 /* Kinds of lanes, by their name up to the dot. */
 enum recorded_lane_kind {

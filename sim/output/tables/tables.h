@@ -16,10 +16,8 @@ void utilization_write(const struct run *run, FILE *out);
 void links_write(const struct run *run, FILE *out);
 
 enum { RUN_TABLES = 5 };
-extern const struct run_table {
-    const char *name, *file;
-    void (*write)(const struct run *, FILE *);
-} run_tables[RUN_TABLES];
+extern const char *const run_table_names[];      /* of NAME.tsv; NULL behind the last */
+extern void (*const run_tables[RUN_TABLES])(const struct run *, FILE *);
 
 /* Refuses a folder whose files are not all of one run. Returns 1 where they are, and another build of the program wrote
  * them, which may have left out what this one writes. */

@@ -251,7 +251,7 @@ static void refusals(void **state)
     refused_config("{model_type: some, thinker_config: {text_config: {model_type: jamba}}}",
                    "1:63: hf_config: model_type 'jamba' has Mamba-1");
     refused_config("{model_type: kimi_linear, model_max_length: 64, linear_attn_config: {kda_layers: [1], use_full_rank_gate: true}}",
-                   "1:107: hf_config: use_full_rank_gate: is not modelled");
+                   "1:107: hf_config: linear_attn_config.use_full_rank_gate: is not modelled");
     refused_config("{model_type: kimi_linear, model_max_length: 64, num_experts: 8, num_experts_per_token: 2,\n attn_res_block_size: 12}",
                    "2:23: hf_config: attn_res_block_size: is not modelled for kimi_linear; expected false, or none");
     refused_config("{model_type: minimax, shared_intermediate_size: [0, 64]}", "1:49: hf_config: shared_intermediate_size: is not modelled");
@@ -271,7 +271,7 @@ static void refusals(void **state)
     refused_config("{model_type: some_vl, text_config: {model_type: some_text}}",
                    "1:49: hf_config: model_type 'some_text' is not supported");
     refused_config("{model_type: deepseek_v3, attention_bias: true}", "1:43: hf_config: attention_bias: is not modelled "
-                   "for deepseek_v3 kimi_k2; expected false, or none");
+                   "for deepseek_v3; expected false, or none");
     refused_config("{model_type: qwen3_moe, decoder_sparse_step: \"2\"}",
                    "1:46: hf_config: decoder_sparse_step: expected an integer");
     refused_config("{model_type: qwen2, use_sliding_window: 1}",

@@ -31,6 +31,28 @@ static void parameters(void **state)
                 more - 248. * 3 * h * shape->expert_ffn);
 }
 
+/* Modules with one set of weights have the parameters of one, and the work and memory of all. */
+static void repeats(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        const char *more = k ? experts : "";
+        struct model one = model_of(arena_printf(&arena, "%s, mtp: 1", more)), apart = model_of(arena_printf(&arena, "%s, mtp: 3", more));
+        struct model repeated = model_of(arena_printf(&arena, "%s, mtp: 3, mtp_repeats: true", more));
+        struct layers layers = cut(&repeated, plain(2, 1)), others = cut(&apart, plain(2, 1));
+
+        assert_true(model_parameters(&repeated) == model_parameters(&one));
+        assert_true(model_active_parameters(&repeated) == model_active_parameters(&one));
+        assert_true(model_flop(&repeated, NULL, NULL) == model_flop(&apart, NULL, NULL));
+        assert_int_equal(layers.count, others.count);
+        for (size_t i = 0; i < layers.count; i++) {
+            assert_true(kernels_flop(&layers.items[i]) == kernels_flop(&others.items[i]));
+            assert_true(layers.items[i].activation == others.items[i].activation);
+            assert_true(layers.items[i].parameters == (i == 6 || i == 8 ? 0 : others.items[i].parameters));
+        }
+    }
+}
+
 /* Each module is a block like the last one with a product of 2 h x h, and the output layer's products once more. */
 static void products(void **state)
 {
@@ -103,7 +125,7 @@ static void messages(void **state)
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_teardown(name, forget)
-    const struct CMUnitTest tests[] = {TEST(parameters), TEST(products), TEST(copies), TEST(divided), TEST(messages)};
+    const struct CMUnitTest tests[] = {TEST(parameters), TEST(products), TEST(repeats), TEST(copies), TEST(divided), TEST(messages)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

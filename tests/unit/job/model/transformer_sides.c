@@ -65,6 +65,7 @@ static void shapes(void **state)
         const double mlp = (up + 1) * h * f / t + (r.biases ? up * f / t + h : 0), table = r.relative * 4.0 / t, V = (double)r.V / t;
         const double positions = r.relative ? 0 : 1, embedding = r.mels ? 3.0 * r.mels * h + h + 3 * h * h + h : V * h;
         const struct layer *layers, *first, *last, *middle;
+        double whole, forward;
         size_t count;
 
         layers = layers_of(&r.model, &shard, &count);
@@ -93,6 +94,11 @@ static void shapes(void **state)
             assert_int_equal(layer_sends(layer, SENT_INPUT, false).backward, 4);
             assert_close(layer_sends(layer, SENT_INPUT, false).bytes, sums * fmax(S, T));
         }
+        whole = model_flop(&r.model, NULL, &forward);        /* nobody needs the gradient of a spectrogram */
+        assert_close(whole, 3 * forward - 2 * 2 * S * h * 3 * r.mels);
+        assert_close(forward, r.enc * (2 * S * (4 * h * h + (up + 1) * h * f) + 4 * S * S * h) +
+                                  r.dec * (2 * T * (6 * h * h + (up + 1) * h * f) + 2 * S * 2 * h * h + 4 * T * (T + S) * h) +
+                                  2 * T * r.V * h + (r.mels ? 2 * 2 * S * h * 3 * r.mels + 2 * S * h * 3 * h : 0));
         assert_close(middle->tied, r.mels ? 0 : V * h);
         assert_close(last->parameters, h + (r.tied ? 0 : V * h));
         assert_true(first->embeds != middle->embeds && (r.mels > 0) == middle->embeds);
@@ -125,6 +131,31 @@ static void kept(void **state)
                      2 * m * (2 * T * h + T * h + 2 * S * h + T * h) + (flash ? 4 * m * 4 * T : 2 * m * 4 * T * S));
         assert_close(layers[1][1].activation * T, layers[0][2].activation * S +
                      (flash ? 0 : 2 * m * 4 * S * T * (S - T)));
+        forget(NULL);
+    }
+}
+
+/* Under autocast, with kernels apart: a decoder's block casts the output of a norm more, the encoder's output for each layer that
+ * reads it, and the gradient of a residual more. */
+static void casts(void **state)
+{
+    (void)state;
+    for (int one = 0; one < 2; one++) {
+        struct shard shard = {.micro = 2, .tensor = 1, .dtype = DTYPE_BF16};
+        struct model model = load_good(arena_printf(&arena, "{transformer: {layers: 2, hidden: 64, heads: 4, sequence: 32, vocabulary: 128, "
+                                                    "encoder: {layers: 2, sequence: 96}, dropout: 0, flash_attention: true, autocast: true, "
+                                                    "fused_kernels: false, fused_qkv: %s}}", TRUE_WORD(one)));
+        double bytes[5] = {0}, each = 2.0 * 64 * (2 + 4);
+        const struct layer *layers;
+        size_t count;
+
+        layers = layers_of(&model, &shard, &count);
+        for (size_t l = 1; l < 5; l++)
+            for (size_t k = 0; k < layers[l].nkernels; k++)
+                if (!strcmp(layers[l].kernels[k].name, "autocast"))
+                    bytes[l] += layers[l].kernels[k].launches * layers[l].kernels[k].bytes;
+        /* q's input each way, k's and v's each way, a residual's gradient */
+        assert_close(bytes[4], bytes[1] / 3 + each * (2 * 32 + 2 * (one ? 1 : 2) * 96 + 32));
         forget(NULL);
     }
 }
@@ -207,7 +238,7 @@ static void wrong(void **state)
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_teardown(name, forget)
-    const struct CMUnitTest tests[] = {TEST(shapes), TEST(kept), TEST(configs), TEST(wrong)};
+    const struct CMUnitTest tests[] = {TEST(shapes), TEST(kept), TEST(casts), TEST(configs), TEST(wrong)};
 
     return cmocka_run_group_tests(tests, make_file, drop_file);
 }

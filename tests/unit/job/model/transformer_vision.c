@@ -139,6 +139,21 @@ static void configs(void **state)
     }
 }
 
+/* `with` changes a key of a mapping, and the sample with it. */
+static void changes(void **state)
+{
+    struct model model = load_good("{preset: vit-l-16, with: {vision: {image: 448}}}");
+
+    (void)state;
+    assert_int_equal(model.transformer->vision->patch, 16);
+    assert_int_equal(model.transformer->sequence, 785);
+    assert_true(model_parameters(&model) == 304326632 + (785 - 197) * 1024);
+    model = load_good("{preset: t5-large, with: {encoder: {sequence: 256}}, sequence: 64}");
+    assert_int_equal(model.transformer->encoder->layers, 24);
+    assert_int_equal(model.transformer->encoder->sequence, 256);
+    assert_int_equal(model.transformer->sequence, 64);
+}
+
 static const struct { const char *shape, *message; } bad[] = {
     {"layers: 2, hidden: 64, heads: 4, head: none", "missing key"},
     {"layers: 2, hidden: 64, heads: 4, vision: {image: 60, patch: 16}, head: none", "patches of 16 pixels do not divide an image of 60"},
@@ -171,7 +186,7 @@ static void wrong(void **state)
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_teardown(name, forget)
-    const struct CMUnitTest tests[] = {TEST(vit_flop), TEST(images), TEST(windows), TEST(configs), TEST(wrong)};
+    const struct CMUnitTest tests[] = {TEST(vit_flop), TEST(images), TEST(windows), TEST(configs), TEST(changes), TEST(wrong)};
 
     return cmocka_run_group_tests(tests, make_file, drop_file);
 }

@@ -166,18 +166,12 @@ static void test_piper(void **state)
     fill_graph(&graph);
     for (size_t i = 0; i < COUNT(cases) && (cases[i].devices <= 32 || one_in() == 1); i++) {
         struct piper question = {graph.nodes, graph.edges, NODES, graph.nedges, tensors, TENSORS,
-                                 cases[i].micro_batches, cases[i].devices, 25 * gib, cases[i].memory * gib, false, 0,
-                                 0};
+                                 cases[i].micro_batches, cases[i].devices, 25 * gib, cases[i].memory * gib, 0, 0};
 
-        assert_int_equal(piper_plan(&question, &planned), 0);
+        piper_plan(&question, &planned);
         if (!(fabs(planned.objective - cases[i].seconds) < 1e-9 || planned.objective == cases[i].seconds))
             fail_msg("%d devices of %g GiB: %.12g instead of %.12g", cases[i].devices, cases[i].memory,
                      planned.objective, cases[i].seconds);
-        question.exact = true;
-        if (cases[i].devices > 8)
-            continue;
-        assert_int_equal(piper_plan(&question, &planned), 0);
-        assert_true(planned.objective <= cases[i].seconds + 1e-12);
     }
 }
 

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "validate/validation.h"
+#include "view/view.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -232,7 +233,7 @@ static void test_json(void **state)
 
     (void)state;
     run(&paper, &validation, table, NULL);
-    json_t *json = validation_json(&validation), *rows = json_object_get(json, "rows");
+    json_t *json = view_json(&validation_view, &validation), *rows = json_object_get(json, "rows");
     assert_int_equal(json_array_size(rows), COUNT(expected));
     for (size_t i = 0; i < COUNT(expected); i++) {
         json_t *row = json_array_get(rows, i), *breakdown = json_object_get(row, "breakdown_s"), *value;
@@ -322,7 +323,7 @@ static void test_failures(void **state)
     assert_int_equal(err.count, 1);
     assert_int_equal(err.messages[0].loc.line, 3);
     close_to(validation_error(&validation, 0, 2), 0);
-    json_t *json = validation_json(&validation), *rows = json_object_get(json, "rows");
+    json_t *json = view_json(&validation_view, &validation), *rows = json_object_get(json, "rows");
     json_t *errors = json_object_get(json_array_get(rows, 1), "errors");
     assert_null(json_object_get(json_array_get(rows, 0), "errors"));
     assert_int_equal(json_array_size(errors), 1);

@@ -16,7 +16,7 @@
 enum { KEYS = 32, DRAWS = 4000 };
 /* The values of one side. */
 struct side { struct { const char *key, *value; } items[KEYS]; size_t count; };
-struct both { struct arena *arena; struct side from, to; };
+struct both { struct arena *arena; const struct dialect_rows *rows; struct side from, to; };
 
 static const char *find(const struct side *side, const char *key)
 {
@@ -56,20 +56,27 @@ static void write_to(void *context, const struct dialect_row *row, const char *k
     set(&((struct both *)context)->to, key, value);
 }
 
-/* What a row does not say of the scenario is 8. */
+/* What a row does not say of the scenario is the word with which a condition compares it, or 8. */
 static const char *path(void *context, const char *name)
 {
-    const char *value = find(&((struct both *)context)->from, name);
+    const struct both *both = context;
+    const char *value = find(&both->from, name), *equal = arena_printf(both->arena, "%s == '", name);
 
-    value = value ? value : find(&((struct both *)context)->to, name);
+    value = value ? value : find(&both->to, name);
+    for (size_t i = 0; i < both->rows->count && !value; i++) {
+        const struct expression *where = both->rows->items[i].where;
+        const char *at = where ? strstr(expression_source(where)->text, equal) : NULL;
+
+        value = at ? arena_strndup(both->arena, at + strlen(equal), strcspn(at + strlen(equal), "'")) : NULL;
+    }
     return value ? value : "8";
 }
 
 static struct side through(struct arena *arena, const struct dialect_rows *rows, const char *part, bool emits,
                            const struct side *from, const struct side *to)
 {
-    struct both both = {arena, *from, to ? *to : (struct side){.count = 0}};
-    const struct dialect_ways ways = {emits, always, read_from, read_to, write_to, path, &both};
+    struct both both = {arena, rows, *from, to ? *to : (struct side){.count = 0}};
+    const struct dialect_ways ways = {emits, always, read_from, read_to, write_to, path, NULL, &both};
 
     dialect_rows_apply(arena, rows, part, &ways);
     return both.to;
@@ -151,6 +158,11 @@ static void test_files(void **state)
             for (size_t k = 0; k < row->say.count; k++)
                 if (!dialect_row(dialect, row->say.terms[k].key, false))
                     fail_msg("%s: a row says %s, which is no argument", names[n], row->say.terms[k].key);
+            if (row->message && row->tells != TELLS_CANNOT && !(row->at && dialect_row(dialect, row->at, false)))
+                fail_msg("%s: a message stands at no argument: %s", names[n], row->message);
+            for (const char *at = row->unless; at && *at; at += strcspn(at, " "), at += strspn(at, " "))
+                if (!dialect_row(dialect, arena_strndup(&arena, at, strcspn(at, " ")), false))
+                    fail_msg("%s: unless %s, which is no argument", names[n], row->unless);
             if (row->importing && row->emitting && !goes_round(&arena, &dialect->pairs, row, names[n]))
                 fail_msg("%s: no scenario is written by the row of %s and %s", names[n], row->say.terms[0].key,
                          row->is.terms[0].key);

@@ -1,29 +1,34 @@
-/* `dtsim help result` against what a run writes: every key and column is listed, and every line lists something. */
+/* `dtsim help result` against what a run writes: every key and column is listed. */
 #include "simulated.h"
 
+#include "report/result.h"
 #include "report/result_keys.h"
 
-enum { LINES = 256 };
-static bool used[LINES];
+static char *help;                   /* "\n  KEY ..." */
 
-/* Marks the lines that explain the key: "breakdown_s.*" stands for all below breakdown_s. */
+static bool has_line(const char *key)
+{
+    char line[200];
+
+    snprintf(line, sizeof line, "\n  %s ", key);
+    return strstr(help, line);
+}
+
+/* Whether the key has a line, or one in which a '*' stands for a part of it. */
 static bool explains(const char *key)
 {
-    bool any = false;
+    bool any = has_line(key);
 
-    for (size_t i = 0; result_key_at(i).key; i++) {
-        const char *line = result_key_at(i).key, *star = strchr(line, '*');
-        size_t before = star ? (size_t)(star - line) : strlen(line);
-        bool same = !strncmp(line, key, before);
+    for (const char *at = key, *end; *at && !any; at = end + strspn(end, ".: ")) {
+        char line[200];
 
-        if (star) {
-            const char *rest = key + before + strcspn(key + before, ".");
-
-            same = same && !strcmp(star + 1, rest);
-        }
-        if (!same || (!star && strlen(key) != before))
-            continue;
-        any = used[i] = true;
+        end = at + strcspn(at, ".:");
+        snprintf(line, sizeof line, "%.*s*%s", (int)(at - key), key, end);
+        any = has_line(line);
+        snprintf(line, sizeof line, "%.*s.*", (int)(end - key), key);        /* an object itself */
+        any |= !*end && has_line(line);
+        snprintf(line, sizeof line, "\n  %.*s*.", (int)(at - key), key);     /* or one of several */
+        any |= !*end && strstr(help, line);
     }
     return any;
 }
@@ -31,18 +36,20 @@ static bool explains(const char *key)
 static void walk(const json_t *json, const char *path)
 {
     const char *key;
-    json_t *value;
+    json_t *value, *item;
+    size_t i;
 
     json_object_foreach((json_t *)json, key, value) {
         char name[160];
 
         snprintf(name, sizeof name, "%s%s%s", path, *path ? "." : "", key);
+        if (!explains(name))
+            fail_msg("'dtsim help result' does not explain %s", name);
         if (json_is_object(value) && strcmp(name, "scenario"))
             walk(value, name);
-        else if (!explains(name))
-            fail_msg("'dtsim help result' does not explain %s", name);
-        if (json_is_object(value))
-            explains(name);
+        strcat(name, "[]");
+        json_array_foreach(value, i, item)
+            walk(item, name);
     }
 }
 
@@ -109,7 +116,12 @@ static void check(const char *text)
 
 static void test_all_keys(void **state)
 {
+    size_t size;
+    FILE *out = open_memstream(&help, &size);
+
     (void)state;
+    result_help(out);
+    fclose(out);
     check("model: {preset: gpt2-124m}\ncluster: {platform: dgx-a100, nodes: 1}\n"
           "batch: {global: 16, micro: 1}\nstrategy: {schedule: 1f1b, pipeline: 2}\nmemory: {precision: mixed-bf16}\n");
     check("model: {stages: {forward: 1 s, backward: 2 s}}\ncluster: ideal\nbatch: {micro_batches: 40}\n"
@@ -122,14 +134,72 @@ static void test_all_keys(void **state)
     check("model: {preset: gpt2-124m}\nbatch: {global: 16, micro: 1}\nstrategy: {schedule: 1f1b, pipeline: 2, data: 1, stages: [{on: a}, "
           "{on: b}]}\nmemory: {precision: mixed-bf16}\ncluster: {parts: [{name: a, platform: dgx-a100, nodes: 1}, {name: b, "
           "platform: dgx-h100, nodes: 1}]}\n");
-    for (size_t i = 0; result_key_at(i).key; i++)
-        if (!used[i])
-            fail_msg("'dtsim help result' explains %s, which no result has", result_key_at(i).key);
+    free(help);
+}
+
+/* What a view says as help, and as the sentence of a key. */
+static char *told(const struct view *view, const void *of, const char *key)
+{
+    char *text = NULL, line[128];
+    const char *lines[] = {line, NULL};
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+
+    snprintf(line, sizeof line, "{%s}", key);
+    view_say_all(&(struct view_of){view, of, 0}, 1, lines, out);
+    view_help(view, "", out);
+    fclose(out);
+    return text;
+}
+
+static void check_without(const struct view *view, const void *of)
+{
+    struct view_row *rows = calloc(view->count, sizeof *rows);
+    const struct view less = {rows, view->count, view->value};
+    json_t *all = view_json(view, of);
+
+    for (size_t i = 0; i < view->count; i++) {
+        const char *key = view->rows[i].key;
+        json_t *json, *value = json_object_get(all, key);
+        char *text, *whole = told(view, of, key), line[200];
+
+        memcpy(rows, view->rows, view->count * sizeof *rows);
+        rows[i].key = NULL;
+        json = view_json(&less, of);
+        text = told(&less, of, key);
+        snprintf(line, sizeof line, "  %s ", key);
+        assert_null(json_object_get(json, key));
+        assert_int_equal(json_object_size(json), json_object_size(all) - (value ? 1 : 0));
+        assert_true(!strncmp(text, "  ", 2) && strstr(whole, key));      /* no sentence stands before the help */
+        for (char *at = text; (at = strstr(at, line)); at++)
+            assert_true(at != text && at[-1] != '\n');
+        free(text);
+        free(whole);
+        json_decref(json);
+    }
+    json_decref(all);
+    free(rows);
+}
+
+/* Without a row, JSON (of which the page's fields are made), help and sentences have nothing of its key. */
+static void test_without_a_row(void **state)
+{
+    struct simulated simulated;
+    struct error err = {0};
+
+    (void)state;
+    simulated_load(&simulated, "%s", "model: {preset: gpt2-124m}\ncluster: {platform: dgx-a100, nodes: 1}\n"
+                   "batch: {global: 16, micro: 1}\nstrategy: {schedule: 1f1b, pipeline: 2}\n");
+    assert_int_equal(simulated_run(&simulated, &err), 0);
+    check_without(&metrics_view, &simulated.run.metrics);
+    check_without(&run_view, &simulated.run);
+    check_without(&point_view, &simulated.run);
+    simulated_release(&simulated);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_all_keys)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_all_keys), cmocka_unit_test(test_without_a_row)};
 
     return cmocka_run_group_tests_name("result_keys", tests, NULL, NULL);
 }
