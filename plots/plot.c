@@ -37,12 +37,6 @@ static const char *kind_name(size_t i, const void *context)
     return i < COUNT(kinds) ? kinds[i].face.name : NULL;
 }
 
-static const char *format_name(size_t i, const void *context)
-{
-    (void)context;
-    return plot_format_at(i);
-}
-
 static int unknown(const char *what, const char *word, const char *(*candidate)(size_t, const void *),
                    struct error *err)
 {
@@ -78,14 +72,9 @@ const struct plot_kind *plot_kind_find(const char *name, struct error *err)
 static int check_request(const struct plot_request *request, struct error *err)
 {
     const struct plot_kind *kind = plot_kind_find(request->kind, err);
-    bool known = !request->format;
 
     if (!kind)
         return -1;
-    for (size_t i = 0; i < COUNT(formats); i++)
-        known |= request->format && strcmp(formats[i], request->format) == 0;
-    if (!known)
-        return unknown("format", request->format, format_name, err);
     if ((kind->inputs == PLOT_RUN || kind->inputs == PLOT_TRAINING) && request->ninputs > 1)
         return error_add(err, EXIT_USAGE, (struct loc){0}, "%s: expected the folder of one %s, found %d", kind->name,
                          kind->inputs == PLOT_RUN ? "run" : "training", request->ninputs);

@@ -69,11 +69,16 @@ offers 'dtsim run a.yaml --color=al' always
 offers 'dtsim run a.yaml --set strategy.schedule=inter' interleaved interleaved-zb
 offers 'dtsim run a.yaml --set strategy.tens' strategy.tensor=
 offers 'dtsim run a.yaml --set cluster=dgx-h1' dgx-h100
+offers 'dtsim run a.yaml --set cluster=id' ideal
+offers 'dtsim run a.yaml --set cluster.gpu=h100-80' h100-80gb
+offers 'dtsim run a.yaml --set model.preset=gpt2-35' gpt2-355m
+offers 'dtsim run a.yaml --set software=megatron-core-2026' megatron-core-2026
 offers 'dtsim run a.yaml --set software.clip_gradients=' true false
 offers 'dtsim run a.yaml --set memory.offload=' none activations tensors weights optimizer
 offers 'dtsim run a.yaml --set strategy.micro_batch_g' strategy.micro_batch_group=
 offers "dtsim run $scenario --set strategy.tensor=" 1 2
 offers "dtsim check $scenario --values strategy.tens" strategy.tensor=
+offers "dtsim run $scenario --set strategy.pipeline=2 --set cluster.nodes=2 --set strategy.tensor=" 1 2 4 8
 offers "dtsim run $scenario --set strategy.schedule=pipedream" pipedream pipedream-2bw
 offers "dtsim run $scenario --set strategy.zero=1 --set strategy.local_steps="
 offers 'dtsim help gpt2-1' gpt2-1.5b gpt2-124m

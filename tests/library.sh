@@ -36,22 +36,28 @@ nm -D --defined-only "$libraries/libdtsim.so" | sed -n 's/.* [TDBR] \([^@]*\).*/
 nm --defined-only "$libraries/libdtsim.a" | sed -n 's/.* [A-Z] \([a-z_]*\)$/\1/p' | sort >static.list
 sed -n 's/^ *\(dtsim_[a-z_]*\);$/\1/p' "$sources/sim/faces/library/exports.map" | sort >listed
 cmp listed header && cmp listed shared && cmp listed static.list
+abi=$(sed -n 's/^#define DTSIM_ABI \([0-9]*\).*/\1/p' "$sources/sim/faces/library/dtsim.h")
+readelf -d "$libraries/libdtsim.so" | grep -q "SONAME.*\[libdtsim.so.$abi\]"
 
 # The same numbers as the program; in another locale too; nothing is printed.
 if command -v python3 >/dev/null; then
     "place/bin/dtsim" run "$sources/scenarios/first.yaml" --engine fast --json >run.json
-    LC_ALL=C.UTF-8 python3 -B - "$libraries/libdtsim.so" "$sources/scenarios/first.yaml" run.json >out 2>&1 <<'end'
+    # A language whose numbers have a comma.
+    mkdir locales && localedef -i de_DE -f UTF-8 locales/de_DE.UTF-8 2>/dev/null || echo "skipped: no locale with a comma here"
+    LOCPATH=$PWD/locales python3 -B - "$libraries/libdtsim.so" "$sources/scenarios/first.yaml" run.json >out 2>&1 <<'end' || { cat out && exit 1; }
 import ctypes, json, locale, sys
 library = ctypes.CDLL(sys.argv[1])
 library.dtsim_open.restype = ctypes.c_void_p
 for name in ('metrics', 'timeline', 'errors', 'errors_json', 'version'):
     getattr(library, 'dtsim_' + name).restype = ctypes.c_char_p
 library.dtsim_metric.restype = ctypes.c_double
-for one in ('de_DE.UTF-8', 'fr_FR.UTF-8'):
-    try:
-        locale.setlocale(locale.LC_ALL, one)
-    except locale.Error:
-        pass
+try:
+    locale.setlocale(locale.LC_ALL, 'de_DE.UTF-8')
+    strtod = ctypes.CDLL(None).strtod
+    strtod.restype = ctypes.c_double
+    assert strtod(b'0,5', None) == 0.5
+except locale.Error:
+    pass
 context = ctypes.c_void_p(library.dtsim_open(None))
 text = open(sys.argv[2], 'rb').read()
 library.dtsim_scenario(context, sys.argv[2].encode(), text)
@@ -66,6 +72,10 @@ assert len({len(line.split('\t')) for line in lines}) == 1 and len(lines) > 100
 library.dtsim_set(context, b'strategy.tensor=7')
 assert library.dtsim_simulate(context, None) == 5
 assert json.loads(library.dtsim_errors_json(context))['exit_code'] == 5 and b'error: ' in library.dtsim_errors(context)
+library.dtsim_scenario(context, sys.argv[2].encode(), text)
+library.dtsim_set(context, b'cluster.gpu.memory=1.5 GiB')
+assert library.dtsim_simulate(context, None) == 5
+assert b'has 1.5 GiB' in library.dtsim_errors(context), library.dtsim_errors(context)
 library.dtsim_close(context)
 end
     [ ! -s out ] || { cat out && exit 1; }

@@ -1,16 +1,12 @@
 #include "cli/cmd.h"
-#include "report/outcome.h"
 #include "store/store.h"
-#include "sweep/paths.h"
 #include "base/text.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "collective/collective.h"
-#include "engine/replay.h"
 #include "files/json.h"
 
 static const struct command *const commands[] = {

@@ -1,7 +1,5 @@
 #include "app/app.h"
 
-#include <stdlib.h>
-#include <string.h>
 
 #include "cli/cmd.h"
 #include "cli/opener.h"

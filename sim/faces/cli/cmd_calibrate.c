@@ -1,6 +1,4 @@
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/text.h"
 #include "calibrate/calibrate.h"

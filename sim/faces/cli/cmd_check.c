@@ -1,12 +1,10 @@
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "auto/auto.h"
-#include "base/cache.h"
 #include "base/progress.h"
 #include "base/sheet.h"
-#include "cli/cmd.h"
+#include "cli/help.h"
 #include "cli/said.h"
 #include "cli/sweep_plan.h"
 #include "config/conf.h"
@@ -14,7 +12,6 @@
 #include "report/caveats.h"
 #include "report/result.h"
 #include "run/memory_advice.h"
-#include "run/values.h"
 #include "scenario/scenario.h"
 #include "sweep/points.h"
 #include "sweep/sweep.h"
@@ -172,36 +169,50 @@ static void print_values(const struct asked_values *values)
     json_decref(list);
 }
 
-static int load_tree(struct arena *arena, const struct arguments *arguments, struct node **root, struct error *err)
+static int load_tree(struct arena *arena, const char *path, const char *const *sets, size_t nsets, struct node **root,
+                     struct error *err)
 {
-    int rc = scenario_tree(arena, arguments->positional[0], root, err);
+    int rc = scenario_tree(arena, path, root, err);
 
-    for (size_t i = 0; i < arguments->nsets && !rc; i++)
-        rc = scenario_set(arena, *root, arguments->sets[i], err);
+    for (size_t i = 0; i < nsets && !rc; i++)
+        rc = scenario_set(arena, *root, sets[i], err);
     return rc;
+}
+
+int asked_find(struct asked *asked, const char *path, const char *const *sets, size_t nsets, const char *question,
+               struct error *err)
+{
+    struct node *root;
+
+    *asked = (struct asked){.arena.cache = &asked->cache};
+    cache_init(&asked->cache, CACHE_BYTES);
+    return load_tree(&asked->arena, path, sets, nsets, &root, err) ||
+           values_ask(&asked->arena, root, question, "scenario", &asked->values, err) ? -1 : 0;
+}
+
+void asked_release(struct asked *asked)
+{
+    arena_release(&asked->arena);
+    cache_release(&asked->cache);
 }
 
 /* Which values of a key go with the rest, which may be no scenario as it is. */
 static int check_values(const struct arguments *arguments)
 {
-    struct cache cache;
-    struct arena arena = {.cache = &cache};
-    struct asked_values values;
+    bool json = arguments->values[OPT_JSON];
     struct error err = {0};
-    struct node *root;
-    int code, rc;
+    struct asked asked;
+    int code, rc = asked_find(&asked, arguments->positional[0], arguments->sets, arguments->nsets,
+                              arguments->values[OPT_VALUES], &err);
 
-    cache_init(&cache, CACHE_BYTES);
-    rc = load_tree(&arena, arguments, &root, &err) || values_ask(&arena, root, arguments->values[OPT_VALUES], "scenario", &values, &err) ? -1 : 0;
-    if (!rc && arguments->values[OPT_JSON])
-        view_print(&values_view, &values, stdout);
+    if (!rc && json)
+        view_print(&values_view, &asked.values, stdout);
     else if (!rc)
-        print_values(&values);
-    code = report_as(&err, arguments->values[OPT_JSON] && rc);
-    if (!rc && !values.going)
+        print_values(&asked.values);
+    code = report_as(&err, json && rc);
+    if (!rc && !asked.values.going)
         code = EXIT_INFEASIBLE;
-    arena_release(&arena);
-    cache_release(&cache);
+    asked_release(&asked);
     return code;
 }
 
@@ -235,7 +246,7 @@ static const char *refused_path(struct arena *arena, const struct arguments *arg
     const char *path = NULL;
 
     if (err->count && err->messages[0].code == EXIT_INFEASIBLE && strcmp(arguments->positional[0], "-") &&
-        !load_tree(arena, arguments, &root, &ignored))
+        !load_tree(arena, arguments->positional[0], arguments->sets, arguments->nsets, &root, &ignored))
         path = path_at(arena, "", root, &err->messages[0].loc);
     error_release(&ignored);
     return path;
@@ -244,25 +255,20 @@ static const char *refused_path(struct arena *arena, const struct arguments *arg
 /* Which other values of a key go with the rest. */
 static void say_values(const struct arguments *arguments, const char *path)
 {
-    struct cache cache;
-    struct arena arena = {.cache = &cache};
-    struct asked_values values;
     struct error ignored = {0};
-    struct node *root;
+    struct asked asked;
     const char *going = "";
 
-    cache_init(&cache, CACHE_BYTES);
-    if (!load_tree(&arena, arguments, &root, &ignored) &&
-        !values_ask(&arena, root, path, "scenario", &values, &ignored) && values.going) {
-        for (size_t i = 0; i < values.count; i++)
-            if (!values.items[i].why)
-                going = arena_printf(&arena, "%s%s%s", going, *going ? ", " : "", values.items[i].value);
+    if (!asked_find(&asked, arguments->positional[0], arguments->sets, arguments->nsets, path, &ignored) &&
+        asked.values.going) {
+        for (size_t i = 0; i < asked.values.count; i++)
+            if (!asked.values.items[i].why)
+                going = arena_printf(&asked.arena, "%s%s%s", going, *going ? ", " : "", asked.values.items[i].value);
         fprintf(stderr, "%s: these go with the rest of the scenario: %s ('dtsim check --values %s' says why others do "
                 "not)\n", path, going, path);
     }
     error_release(&ignored);
-    arena_release(&arena);
-    cache_release(&cache);
+    asked_release(&asked);
 }
 
 /* What is read counts too. */

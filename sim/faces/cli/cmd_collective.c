@@ -1,4 +1,3 @@
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,8 +23,7 @@ enum { ALGORITHMS_MOST = 64 };
 struct request {
     enum collective_op op;
     const char *algorithms;          /* of the command line; NULL: as the cluster's library would choose */
-    struct int_list ranks_list;
-    struct number_list bytes_list;
+    struct number_list ranks_list, bytes_list;
     int channels_given;              /* 0: as many as the cluster calls for */
     size_t count;                    /* of all combinations */
     struct collective_rows table;    /* what is printed */
@@ -223,7 +221,7 @@ static bool replay_all(struct request *request, bool json, struct error *err)
 
     request->rows = json_array();
     for (size_t i = 0; i < request->ranks_list.count && !rc; i++) {
-        request->ranks = request->ranks_list.items[i];
+        request->ranks = (int)request->ranks_list.items[i];
         rc = load_cluster(request->cluster_name, request, err) || replay_algorithms(request, json, err) ? -1 : 0;
         print_rows(request);
     }

@@ -1,4 +1,3 @@
-#include <string.h>
 
 #include "base/progress.h"
 #include "cli/cmd.h"

@@ -3,23 +3,10 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "base/cache.h"
 #include "cli/help.h"
-#include "config/conf.h"
 #include "files/data.h"
-#include "run/values.h"
 #include "scenario/scenario.h"
 #include "sweep/paths.h"
-
-/* Paths whose values are names of files. */
-static const struct { const char *path, *folder; } path_files[] = {
-    {"cluster", "platforms"},
-    {"cluster.platform", "platforms"},
-    {"cluster.gpu", "platforms/gpus"},
-    {"cluster.network", "platforms/networks"},
-    {"cluster.network.name", "platforms/networks"},
-    {"model.preset", "scenarios/models"},
-};
 
 /* The word that is completed, and what may stand in its place so far. */
 struct completion {
@@ -77,48 +64,48 @@ static void offer_known(struct completion *completion, const char *path)
     static const char *const booleans[] = {"true", "false", NULL};
     const struct field *field = scenario_field(path);
 
-    for (size_t i = 0; i < COUNT(path_files); i++)
-        if (!strcmp(path, path_files[i].path)) {
-            offer_all(completion, data_names(&completion->arena, path_files[i].folder, &completion->err));
-            return;
-        }
     /* `strategy.schedule` stands for strategy.schedule.name */
     for (size_t i = 0; field && field->table && field->table->shorthand && i < field->table->count; i++)
         if (!strcmp(field->table->fields[i].key, field->table->shorthand)) {
             field = &field->table->fields[i];
             break;
         }
+    if (field && field->files)
+        offer_all(completion, data_names(&completion->arena, field->files, &completion->err));
+    for (const char *name = field && field->names ? field->names : ""; *name; name += strcspn(name, " "))
+        if (*(name += strspn(name, " ")))
+            offer(completion, arena_strndup(&completion->arena, name, strcspn(name, " ")));
     if (field && field->kind == FIELD_BOOL)
         offer_all(completion, booleans);
     if (field && (field->kind == FIELD_CHOICE || field->kind == FIELD_CHOICES))
         offer_words(completion, &(struct words){NULL, field->choices, field->choice});
 }
 
-/* The values that go with the rest of the scenario, where they can be listed; else what the key's table knows. */
-static void offer_values(struct completion *completion, const char *scenario, const char *path)
+/* The values that go with the rest of the scenario and what --set has changed before, where they can be listed; else what the
+ * key's table knows. */
+static void offer_values(struct completion *completion, const char *const *others, int count, const char *path)
 {
-    struct asked_values values = {0};
+    const char *sets[ARGS_MAX];
     struct error ignored = {0};
-    struct cache cache;
-    struct node *root;
+    struct asked asked = {0};
+    size_t nsets = 0;
 
-    cache_init(&cache, CACHE_BYTES);
-    completion->arena.cache = &cache;
-    if (scenario && strcmp(scenario, "-") && access(scenario, R_OK) == 0 &&
-        !conf_load(&completion->arena, scenario, &root, &ignored))
-        values_ask(&completion->arena, root, path, "scenario", &values, &ignored);
-    for (size_t i = 0; i < values.count; i++)
-        if (!values.items[i].why)
-            offer(completion, values.items[i].value);
-    if (!values.going)
+    for (int i = 1; i + 1 < count; i++)
+        if (!strcmp(others[i], "--set") && strchr(others[i + 1], '='))
+            sets[nsets++] = others[++i];
+    if (count > 0 && *others[0] != '-' && !access(others[0], R_OK))
+        asked_find(&asked, others[0], sets, nsets, path, &ignored);
+    for (size_t i = 0; i < asked.values.count && !ignored.count; i++)
+        if (!asked.values.items[i].why)
+            offer(completion, asked.values.items[i].value);
+    if (!asked.values.going || ignored.count)
         offer_known(completion, path);
     error_release(&ignored);
-    completion->arena.cache = NULL;
-    cache_release(&cache);
+    asked_release(&asked);
 }
 
 /* What may stand behind the option. */
-static void offer_behind(struct completion *completion, const struct option *option, const char *scenario)
+static void offer_behind(struct completion *completion, const struct option *option, const char *const *others, int count)
 {
     const char *equals = strchr(completion->begun, '=');
 
@@ -126,7 +113,7 @@ static void offer_behind(struct completion *completion, const struct option *opt
         const char *path = arena_strndup(&completion->arena, completion->begun, (size_t)(equals - completion->begun));
 
         step_behind(completion, equals + 1);
-        offer_values(completion, scenario, path);
+        offer_values(completion, others, count, path);
     } else if (option->kind == OPTION_SET || !strcmp(option->name, "--values")) {
         offer_paths(completion, "=");
     } else {
@@ -156,7 +143,7 @@ static void complete(struct completion *completion, const struct command *comman
         step_behind(completion, equals + 1);
     }
     if (option && option->value)
-        offer_behind(completion, option, count ? others[0] : NULL);
+        offer_behind(completion, option, others, count);
     else if (!strcmp(before, "--color") && completion->begun != word)
         offer_all(completion, colors);
     else if (*word == '-' && !equals) {

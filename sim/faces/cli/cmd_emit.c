@@ -1,5 +1,4 @@
 /* emit: what to launch. */
-#include <string.h>
 
 #include "base/base.h"
 #include "cli/cmd.h"

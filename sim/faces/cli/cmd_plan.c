@@ -1,9 +1,7 @@
 #include <math.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/base.h"
-#include "base/units.h"
 #include "cli/cmd.h"
 #include "cli/plan_methods.h"
 #include "cli/plan_print.h"
@@ -87,7 +85,7 @@ static int run_method(const struct arguments *arguments, struct space *space)
                       &err);
     else
         scenario_load(arguments->positional[0], arguments->sets, arguments->nsets, NULL, &scenario, &err);
-    return plan_methods(arguments->command, &scenario, method,
+    return plan_methods(&scenario, method,
                         values[OPT_JSON] ? METHODS_JSON : values[OPT_MARKDOWN] ? METHODS_MARKDOWN : METHODS_TEXT, &err);
 }
 
@@ -251,6 +249,7 @@ static const struct option options[] = {
         .help = "the choice of a paper's planner by its own objective, with its time here: pipedream, 2bw, piper, mcmc (FlexFlow), "
         "alpa, dapple, varuna, dtsim (the same with this simulator as the objective); all: each. In a file: plan: {method: "
         "NAME}",
+        OPTION_CHOICE, .words = {"planner", NULL, plan_method_name},
         .without = "-o -j --gpus --objective --subject-to --top --verify --time-limit --exhaustive --retry-failed --anchor --emit"},
     SET_OPTION("PATH=auto|V1,V2,...", "search these values of any path; auto: search this axis, whose values follow from the model and the cluster (below). Where no layout is asked for by several values of an axis below or of a strategy's key: also the axes with * that the scenario does not set. One value holds its path"),
     {"SCENARIO", .help = "its values are fixed, but for the axes of its key 'plan' (below); - for standard input"},

@@ -1,5 +1,4 @@
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -223,17 +222,15 @@ static const char *style_name(size_t i)
     return i < COUNT(plot_styles) ? plot_styles[i].name : NULL;
 }
 
-#define CHART(name, inputs, brief) #name,
-static const char *const charts[] = {
-#include "plots/list.h"
-    NULL,
-};
-#undef CHART
+static const char *chart_name(size_t i)
+{
+    return plot_kind_at(i) ? plot_kind_at(i)->name : NULL;
+}
 
 #define CHART(name, inputs, brief) "  " #name ": " brief "\n"
 static const struct option options[] = {
     [OPT_FORMAT] = {"--format", "FORMAT",
-        .help = "png (when left out), svg or pdf", OPTION_CHOICE, .words = {"format", NAMES("png", "svg", "pdf"), NULL}},
+        .help = "png (when left out), svg or pdf", OPTION_CHOICE, .words = {"format", NULL, plot_format_at}},
     [OPT_OUT] = {"-o", "FILE|FOLDER",
         .help = "the picture, NAME.png, NAME.svg or NAME.pdf, with its script and data; or a folder for them; left out: plots/ in "
         "the run's folder, for charts of several runs plots/ here"},
@@ -282,7 +279,7 @@ const struct command cmd_plot = {
                 "  dtsim plot pareto llama.sweep --x peak_memory_bytes --y tokens_per_s\n"
                 "  dtsim train llama3-8b.yaml -o days && dtsim plot training days\n",
     .no_set = "--set: a chart is drawn from the files of a run",
-    .first = {NULL, charts, NULL},
+    .first = {NULL, NULL, chart_name},
     .options = options, .noptions = COUNT(options),
     .more = "breakdown, bubble and scaling take folders of runs, or of sweeps: then every row that ran, and of scaling the "
             "best of each number of GPUs\n"

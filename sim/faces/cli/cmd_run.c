@@ -6,7 +6,7 @@
 #include "engine/replay.h"
 #include "files/folder.h"
 #include "files/json.h"
-#include "report/figure.h"
+#include "report/result.h"
 #include "run/certainty.h"
 #include "run/memory_advice.h"
 #include "scenario/scenario.h"

@@ -1,4 +1,3 @@
-#include <string.h>
 
 #include "base/base.h"
 #include "base/units.h"
@@ -14,7 +13,6 @@
 #include "engine/program_text.h"
 #include "hardware/cluster.h"
 #include "lower/lower.h"
-#include "report/caveats.h"
 #include "report/figure.h"
 #include "run/memory_advice.h"
 #include "scenario/scenario.h"

@@ -1,13 +1,12 @@
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/text.h"
 #include "cli/cmd.h"
 #include "cli/sweep_plan.h"
 #include "engine/replay.h"
+#include "process/pool.h"
 #include "report/outcome.h"
 #include "results/results_table.h"
 #include "sweep/sweep.h"
@@ -15,14 +14,6 @@
 
 enum { OPT_OUT, OPT_JOBS, OPT_DRY_RUN, OPT_SHARD, OPT_ENGINE, OPT_TIMEOUT, OPT_MAX, OPT_VERIFY, OPT_RETRY, OPT_FORCE, OPT_FAIL_FAST,
        OPT_ANCHOR };
-
-static double now(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 /* Progress on stderr: a line that is written over on a terminal, else a line now and then. */
 struct progress_shown {
@@ -34,7 +25,7 @@ struct progress_shown {
 static void show_progress(void *context, const struct sweep_state *state)
 {
     struct progress_shown *progress = context;
-    double time = now(), elapsed = time - progress->begun, rate = (double)(state->done - state->before) / elapsed;
+    double time = pool_now(), elapsed = time - progress->begun, rate = (double)(state->done - state->before) / elapsed;
     size_t more = state->done - progress->said_done;
     bool due = progress->terminal ? time - progress->said > 0.2 :
                time - progress->said > 30 || (time - progress->said > 10 && 10 * more >= state->points);
@@ -125,7 +116,7 @@ static void print_verified(const struct sweep_options *options, const struct swe
 static int run(const struct sweep *sweep, const struct selection *selection, struct sweep_options *options,
                struct error *err)
 {
-    struct progress_shown progress = {.terminal = isatty(STDERR_FILENO), .begun = now()};
+    struct progress_shown progress = {.terminal = isatty(STDERR_FILENO), .begun = pool_now()};
     struct sweep_state state;
     struct arena arena = {0};
     int rc;

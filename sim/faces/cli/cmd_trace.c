@@ -1,4 +1,3 @@
-#include <string.h>
 
 #include "cli/cmd.h"
 #include "tables/tables.h"

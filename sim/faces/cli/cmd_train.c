@@ -1,4 +1,3 @@
-#include <stdlib.h>
 
 #include "base/text.h"
 #include "cli/cmd.h"

@@ -1,6 +1,4 @@
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/base.h"
 #include "cli/cmd.h"

@@ -78,15 +78,9 @@ static int read_bytes(const struct command *command, const char *text, double *n
            ARGS_DONE;
 }
 
-int ranks_parse(const struct command *command, const char *text, struct int_list *list)
+int ranks_parse(const struct command *command, const char *text, struct number_list *list)
 {
-    struct number_list numbers;
-    int code = parse(command, "--ranks", text, read_rank, &numbers);
-
-    list->count = numbers.count;
-    for (size_t i = 0; i < numbers.count; i++)
-        list->items[i] = (int)numbers.items[i];
-    return code;
+    return parse(command, "--ranks", text, read_rank, list);
 }
 
 int bytes_parse(const struct command *command, const char *text, struct number_list *list)

@@ -2,7 +2,9 @@
 #ifndef DTSIM_HELP_H
 #define DTSIM_HELP_H
 
+#include "base/cache.h"
 #include "cli/cmd.h"
+#include "run/values.h"
 
 /* The lists of `dtsim list`: the name, NULL past the last, and the folder of data files that it lists, or NULL. */
 const char *list_at(size_t index);
@@ -13,6 +15,13 @@ bool list_named(const char *name, struct error *err);
 /* All topics of `dtsim help` but keys of scenarios: commands, kinds of files, schedules, collectives and operations,
  * lists, and the names of data files. Each once, sorted, NULL-terminated, in the arena. NULL: an error. */
 const char **help_topics(struct arena *arena, struct error *err);
+
+/* cmd_check.c: which values of a key go with the rest of a file's scenario, which is changed by `sets` and may be none as it is
+ * (run/values.h has the question and the errors). Release in either case. */
+struct asked { struct cache cache; struct arena arena; struct asked_values values; };
+int asked_find(struct asked *asked, const char *path, const char *const *sets, size_t nsets, const char *question,
+               struct error *err);
+void asked_release(struct asked *asked);
 
 /* What may come behind these words of a command line, the program's name left out; the last one may be begun or empty. A
  * word a line. Errors: a folder of data cannot be read. */

@@ -225,43 +225,30 @@ static int parse_option(const struct command *command, int argc, char **argv, in
     return unknown_option(command, word);
 }
 
-/* Whether the option was given, or the first argument is that word, which a blank may end. */
-static bool was_said(const struct command *command, const struct arguments *arguments, const char *word)
+/* Whether the list, whose words stand between blanks, has the word. */
+static bool has_word(const char *list, const char *word)
 {
-    size_t length = strcspn(word, " ");
-    const char *first = *word != '-' ? arguments->positional[0] : NULL;
-
-    for (size_t k = 0; k < command->noptions && *word == '-'; k++)
-        if (arguments->values[k] && strlen(command->options[k].name) == length && !strncmp(command->options[k].name, word, length))
+    for (size_t length; list && (length = strcspn(list, " ")); list += length + (list[length] == ' '))
+        if (strlen(word) == length && !strncmp(list, word, length))
             return true;
-    if (first && command->other && !strncmp(word, "OTHER", length))
-        return !words_at(&command->first, (size_t)arguments->first);
-    return first && strlen(first) == length && !strncmp(first, word, length);
+    return false;
 }
 
-/* The first of the words between blanks that was said; NULL: none. */
-static const char *first_said(const struct command *command, const struct arguments *arguments, const char *words)
+/* The first option of the list that was given; NULL: none. */
+static const char *given_of(const struct command *command, const struct arguments *arguments, const char *list)
 {
-    for (; *words; words += strspn(words, " ")) {
-        if (was_said(command, arguments, words))
-            return words;
-        words += strcspn(words, " ");
-    }
+    for (size_t k = 0; k < command->noptions; k++)
+        if (arguments->values[k] && has_word(list, command->options[k].name))
+            return command->options[k].name;
     return NULL;
 }
 
 /* Whether an option that was given excludes this one. */
-static bool is_excluded(const struct command *command, const struct arguments *arguments, const struct option *option)
+static bool is_excluded(const struct command *command, const struct arguments *arguments, const char *name)
 {
-    for (size_t k = 0; k < command->noptions; k++) {
-        const char *list = arguments->values[k] ? command->options[k].without : NULL;
-
-        for (; list && *list; list += strspn(list, " ")) {
-            if (strcspn(list, " ") == strlen(option->name) && !strncmp(list, option->name, strlen(option->name)))
-                return true;
-            list += strcspn(list, " ");
-        }
-    }
+    for (size_t k = 0; k < command->noptions; k++)
+        if (arguments->values[k] && has_word(command->options[k].without, name))
+            return true;
     return false;
 }
 
@@ -293,17 +280,20 @@ static int check_together(const struct command *command, struct arguments *argum
 
     for (size_t k = 0; k < command->noptions && code == ARGS_DONE; k++) {
         const struct option *option = &command->options[k];
-        const char *clash = option->without ? first_said(command, arguments, option->without) : NULL;
+        const char *clash = given_of(command, arguments, option->without);
+        bool goes = !option->with || given_of(command, arguments, option->with) ||
+                    (arguments->npositional && has_word(option->with, arguments->positional[0])) ||
+                    (command->other && !words_at(&command->first, (size_t)arguments->first) && has_word(option->with, "OTHER"));
 
         if (!arguments->values[k]) {
-            if (option->needed && !is_excluded(command, arguments, option))
+            if (option->needed && !is_excluded(command, arguments, option->name))
                 lacks = arena_printf(&arena, "%s%s%s", lacks, *lacks ? " and " : "", option_head(&arena, option));
             continue;
         }
-        if (option->with && !first_said(command, arguments, option->with))
+        if (!goes)
             code = usage_error(command, "%s goes with %s", option->name, words_or(&arena, option->with));
         else if (clash)
-            code = usage_error(command, "%s does not go with %.*s", option->name, (int)strcspn(clash, " "), clash);
+            code = usage_error(command, "%s does not go with %s", option->name, clash);
         else
             code = check_one_of(command, arguments, k);
     }

@@ -78,37 +78,21 @@ static void print_table(const struct planner_choices *choices, bool markdown, FI
     json_decref(list);
 }
 
-static int check_method(const struct command *command, const char *method)
+const char *plan_method_name(size_t i)
 {
-    const struct planner_method *known;
-    char names[256] = "all";
-    int code = EXIT_USAGE;
-
-    for (size_t i = 0; (known = planner_method_at(i)); i++) {
-        size_t at = strlen(names);
-
-        snprintf(names + at, sizeof names - at, ", %s", known->name);
-        if (!strcmp(known->name, method))
-            code = ARGS_DONE;
-    }
-    if (!strcmp(method, "all"))
-        code = ARGS_DONE;
-    return code == ARGS_DONE ?
-               code :
-               usage_error(command, "--method: unknown planner '%s'; expected one of %s", method, names);
+    return i == 0 ? "all" : planner_method_at(i - 1) ? planner_method_at(i - 1)->name : NULL;
 }
 
-int plan_methods(const struct command *command, struct scenario *scenario, const char *method,
-                 enum methods_format format, struct error *err)
+int plan_methods(struct scenario *scenario, const char *method, enum methods_format format, struct error *err)
 {
     struct planner_choices choices = {0};
     struct cache cache = {0};
-    int code = check_method(command, method);
     bool fits = false;
+    int code;
 
     cache_init(&cache, CACHE_BYTES);
     scenario->arena.cache = &cache;
-    if (code == ARGS_DONE && !err->count &&
+    if (!err->count &&
         !planners_choose(scenario, strcmp(method, "all") ? method : NULL, &choices, err)) {
         for (size_t i = 0; i < choices.count; i++)
             fits |= !choices.items[i].reason;
@@ -120,10 +104,6 @@ int plan_methods(const struct command *command, struct scenario *scenario, const
     planners_release(&choices);
     scenario_release(scenario);
     cache_release(&cache);
-    if (code != ARGS_DONE) {
-        error_release(err);
-        return code;
-    }
     code = report_as(err, format == METHODS_JSON);
     return code ? code : fits ? EXIT_OK : EXIT_INFEASIBLE;
 }

@@ -8,7 +8,7 @@
 enum methods_format { METHODS_TEXT, METHODS_MARKDOWN, METHODS_JSON };
 /* `method`: a planner's name, or "all". The scenario was loaded, or *err says why not; both are released. The exit code;
  * EXIT_INFEASIBLE where no choice runs and fits. */
-int plan_methods(const struct command *command, struct scenario *scenario, const char *method,
-                 enum methods_format format, struct error *err);
+int plan_methods(struct scenario *scenario, const char *method, enum methods_format format, struct error *err);
+const char *plan_method_name(size_t i);              /* "all", then each planner; NULL past the last */
 
 #endif

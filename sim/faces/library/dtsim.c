@@ -11,7 +11,6 @@
 #include "engine/replay.h"
 #include "files/data.h"
 #include "files/json.h"
-#include "report/outcome.h"
 #include "report/result.h"
 #include "scenario/scenario.h"
 #include "serve/requested.h"

@@ -1,12 +1,12 @@
 #!/bin/sh
 # libdtsim.a: what the functions of a list need, as one object whose other names are local:
-# static.sh LD OBJCOPY AR LIST OUTPUT ARCHIVE...
+# static.sh CC OBJCOPY AR LIST OUTPUT ARCHIVE...
 set -eu
-ld=$1 objcopy=$2 ar=$3 output=$5
+cc=$1 objcopy=$2 ar=$3 output=$5
 sed -n 's/^ *\(dtsim_[a-z_]*\);$/\1/p' "$4" >"$output.list"
 shift 5
 # shellcheck disable=SC2046
-"$ld" -r -o "$output.o" $(sed 's/^/-u /' "$output.list") --start-group "$@" --end-group
+"$cc" -r -nostdlib -o "$output.o" $(sed 's/^/-Wl,-u,/' "$output.list") -Wl,--start-group "$@" -Wl,--end-group
 "$objcopy" --keep-global-symbols="$output.list" "$output.o"
 rm -f "$output"
 "$ar" rcsD "$output" "$output.o"

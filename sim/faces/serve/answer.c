@@ -7,7 +7,6 @@
 #include "config/conf.h"
 #include "config/field.h"
 #include "files/data.h"
-#include "report/outcome.h"
 #include "report/result.h"
 #include "scenario/scenario.h"
 #include "serve/request.h"

@@ -4,7 +4,6 @@
 #include "base/cache.h"
 #include "files/json.h"
 #include "process/pool.h"
-#include "report/outcome.h"
 #include "run/memory_advice.h"
 #include "run/run.h"
 #include "scenario/scenario.h"

@@ -51,6 +51,8 @@ static int lower_rows(struct lowering *lowering)
     size_t count, reported = 0;
     const struct script_step **order = script_order(&lowering->rows, &script, labels, &count);
 
+    RESERVE(&lowering->program->ops, lowering->program->ops.count + 2 * count);  /* most works: with a transfer */
+    RESERVE(&lowering->program->deps, lowering->program->deps.count + 3 * count);
     if (!order)
         rc = progress_check(script.progress, lowering->err);
     for (size_t i = 0; order && i < count && !rc; i++) {

@@ -87,6 +87,7 @@ const struct labels *script_write(const struct rows *rows, const struct exchange
                                   struct arena *arena, struct script *script)
 {
     struct labels *labels = ARENA_ARRAY(arena, struct labels, 1);
+    size_t entries = 0;
     struct writer writer = {
         .rows = rows, .exchanges = exchanges, .labels = labels, .script = script,
         .barrier_group = meeting_group(exchanges, false), .gather_group = meeting_group(exchanges, rows->zero),
@@ -97,6 +98,11 @@ const struct labels *script_write(const struct rows *rows, const struct exchange
     *script = (struct script){
         .replicas = (uint32_t)exchanges->alike.replicas, .labels = labels->count, .progress = rows->scenario->progress,
     };
+    for (int rank = 0; rank < rows->plan->stages; rank++)
+        entries += row_entries(rows, rank) * (size_t)exchanges->alike.replicas;
+    RESERVE(&script->steps, entries);
+    RESERVE(&script->needs, entries);
+    RESERVE(&script->gives, entries);
     for (writer.rank = 0; writer.rank < rows->plan->stages; writer.rank++) {
         if (progress_step(script->progress, "lowering", 0, 0, 0))
             return labels;

@@ -77,7 +77,7 @@ double evidence_kind_weight(const struct likeness *a, const struct likeness *b)
  * software, whose name weighs. */
 bool evidence_alike_kinds(const struct likeness *a, const struct likeness *b)
 {
-    return evidence_kind_weight(a, b) == 1 && text_same(a->dispatch, b->dispatch) && text_same(a->optimizer, b->optimizer);
+    return text_same(a->software, b->software) && evidence_kind_weight(a, b) == 1 && text_same(a->dispatch, b->dispatch) && text_same(a->optimizer, b->optimizer);
 }
 
 /* In doublings. A node alone is alike with any NIC. */

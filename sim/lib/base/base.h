@@ -211,6 +211,10 @@ static inline void *array_find(const void *key, const void *items, size_t count,
         : HAS_ITEMS(list), \
      &(list)->items[(list)->count++])
 
+/* Makes room for so many items, no fewer than there are. */
+#define RESERVE(list, most) \
+    ((list)->capacity = (most) + 1, (list)->items = xrealloc((list)->items, (list)->capacity, sizeof *(list)->items))
+
 /* Whether two texts are the same. Most differ in their first character, where no call is needed. */
 static inline bool text_same(const char *a, const char *b)
 {

@@ -172,8 +172,8 @@ static void happen(struct fast *fast, uint32_t lane)
     }
 }
 
-/* Most memory that the ends of transfers touch is far from the processor. So it is fetched for several ends that happen
- * together: each step of dispatcher_expect() for all of them. */
+/* Most memory that the ends of transfers touch in a long program is far from the processor. So it is fetched for several
+ * ends that happen together: each step of dispatcher_expect() for all of them. */
 static void expect_ends(const struct fast *fast, const uint32_t *lanes, size_t count)
 {
     for (int step = 0; step < EXPECT_STEPS; step++)
@@ -184,12 +184,13 @@ static void expect_ends(const struct fast *fast, const uint32_t *lanes, size_t c
 
 static void happen_together(struct fast *fast)
 {
-    enum { SEVERAL = 16 };
+    enum { SEVERAL = 16, LONG = 1 << 16 };
     const uint32_t *lanes = fast->happening.items;
     size_t count = fast->happening.count;
+    bool expects = count > 1 && fast->program->ops.count > LONG;
 
     for (size_t i = 0; i < count; i++) {
-        if (count > 1 && i % SEVERAL == 0)
+        if (expects && i % SEVERAL == 0)
             expect_ends(fast, lanes + i, count - i < SEVERAL ? count - i : SEVERAL);
         happen(fast, lanes[i]);
     }

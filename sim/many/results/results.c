@@ -12,6 +12,9 @@ void results_release(struct results *results)
 {
     for (size_t i = 0; i < results->rows.count; i++)
         json_decref(results->rows.items[i]);
+    for (size_t i = 0; i < results->first.count; i++)
+        json_decref(results->first.items[i]);
+    free(results->first.items);
     free(results->rows.items);
     free(results->keys.items);
     ids_release(&results->ids);

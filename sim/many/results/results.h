@@ -1,7 +1,7 @@
 /* results: the rows of sweeps read back, chosen, ordered and grouped.
  *
  * The files are read twice: first for what there is (which rows count, and their keys), then for the rows that are
- * asked for. Of these no more are held than the question needs, so that the best ten of 10^7 rows fit in memory. */
+ * asked for. Of few rows of one file the first reading serves for both. Of these no more are held than the question needs, so that the best ten of 10^7 rows fit in memory. */
 #ifndef DTSIM_RESULTS_H
 #define DTSIM_RESULTS_H
 
@@ -27,6 +27,8 @@ struct results {
     struct arena arena;
     const char **files;          /* NULL-terminated */
     uint32_t *ends;              /* by file: rows of it and of the files before it */
+    struct { json_t **items; size_t count, capacity; } first;        /* the first rows of the first file, as they were read */
+    size_t looked;               /* rows of all files, those of other builds among them */
     struct ids ids;              /* of all rows; numbers: which row of that id counts */
     struct { json_t **items; size_t count, capacity; } rows;
     /* First the keys of points, in the order of the first rows; then the keys of rows; then metrics. */

@@ -130,6 +130,8 @@ static int index_row(void *context, const json_t *row, const char *line, size_t 
     char *point;
 
     UNUSED_LINE(line, length);
+    if (reading->results->looked++ < HELD && !reading->results->files[1])
+        *GROW(&reading->results->first) = json_incref((json_t *)(uintptr_t)row);
     if (other_build(reading, row)) {
         reading->results->other_builds++;
         return 0;
@@ -261,8 +263,13 @@ int results_read(struct results *results, const struct results_question *questio
     struct reading reading = {.results = results, .question = question, .until = HELD};
     const struct store_reader reader = {read_header, read_row, &reading};
     int rc = question->where ? results_condition(results, question->where, &reading.where, err) : 0;
+    bool held = results->first.count == results->looked;
 
-    for (size_t i = 0; results->files[i] && !rc; i++) {
+    reading.version = json_object_get(results->header, "version");
+    reading.end = results->ends[0];
+    for (size_t i = 0; held && i < results->first.count && !rc; i++)
+        rc = read_row(&reading, results->first.items[i], NULL, 0, err);
+    for (size_t i = 0; !held && results->files[i] && !rc; i++) {
         reading.end = results->ends[i];
         rc = store_read(results->files[i], &reader, err);
     }

@@ -2,12 +2,13 @@
 #include "emit/emit_rows.h"
 
 #include "base/base.h"
+#include "config/conf.h"
 #include "jobs/jobs.h"
 #include "launch/dialect.h"
 
 static void write_all(struct emit *e)
 {
-    e->said = NULL;
+    e->said = node_mapping(e->arena);
     for (const char *at = e->dialect->order; *at; at += strcspn(at, " "), at += strspn(at, " "))
         emit_say_rows(e, arena_strndup(e->arena, at, strcspn(at, " ")));
     emit_print(e);
@@ -30,7 +31,9 @@ int emit_own(const char *dialect, const struct scenario *scenario, FILE *out, FI
     struct arena arena = {.cache = scenario->arena.cache};
     const struct dialect *own = dialect_load(&arena, dialect, err);
     const struct framework framework = {own ? own->framework : "", dialect, write_all, own_scenario, own && !says_model(own), false, NULL};
-    int rc = own ? emit_checked(&framework, scenario, out, notes, err) : -1;
+    int rc = own && own->reader ? error_add(err, EXIT_INFEASIBLE, scenario->node->loc, "what %s is launched with is read and not written",
+                                            own->framework) :
+             own ? emit_checked(&framework, scenario, out, notes, err) : -1;
 
     arena_release(&arena);
     return rc;

@@ -1,6 +1,6 @@
 #include "launch/dialect.h"
 
-#include <strings.h>
+#include "launch/dialect_check.h"
 
 #include "base/base.h"
 #include "config/conf.h"
@@ -154,7 +154,7 @@ static int read_file(struct reading *r, const struct node *root)
     const char *like = words_of(r->arena, root, "like");
     size_t most = 0;
 
-    if (check_keys(root, "title source form software reader tables begin dashes releases like sections keys moved printed inner programs shape beside_first beside_last "
+    if (dialect_check_form(root, r->err) || check_keys(root, "title source form software reader tables begin dashes releases like sections keys moved printed inner programs shape beside_first beside_last "
                    "arguments idle idle_below refused lacks rows", r->err) ||
         (like && !(d->like = dialect_load(r->arena, like, r->err))))
         return -1;
@@ -200,7 +200,7 @@ static int read_file(struct reading *r, const struct node *root)
     d->count = d->own + (d->like ? d->like->count : 0);
     for (size_t i = d->own; i < d->count; i++)
         d->rows[i] = d->like->rows[i - d->own];
-    return 0;
+    return dialect_check_rows(r->arena, d, dialect_row, root, r->err);
 }
 
 bool dialect_is_there(const char *name)
@@ -360,37 +360,6 @@ int dialect_since(const struct argument_row *row, const char *value)
         if (!strncmp(at, value, length) && at[length] == '=' && release_of(at + length + 1) > since)
             since = release_of(at + length + 1);
     return since;
-}
-
-const char *dialect_word(struct arena *arena, const struct argument_row *row, const char *word, bool theirs)
-{
-    for (const char *at = row->words; at && *at; at += strcspn(at, " "), at += strspn(at, " ")) {
-        const char *left = arena_strndup(arena, at, strcspn(at, " ")), *right = strchr(left, '=');
-
-        left = arena_strndup(arena, left, strcspn(left, "="));
-        if (right && !strcasecmp(theirs ? right + 1 : left, word))
-            return theirs ? left : right + 1;
-    }
-    return word;
-}
-
-const char *dialect_words(struct arena *arena, const struct argument_row *row)
-{
-    const char *list = "";
-
-    for (const char *at = row->words; at && *at; at += strcspn(at, " "), at += strspn(at, " "))
-        list = arena_printf(arena, "%s%s%.*s", list, *list ? ", " : "", (int)strcspn(at, "="), at);
-    return list;
-}
-
-bool dialect_knows(const struct argument_row *row, const char *word)
-{
-    size_t length = strlen(word);
-
-    for (const char *at = row->words; at && *at; at += strcspn(at, " "), at += strspn(at, " "))
-        if (!strncmp(at, word, length) && at[length] == '=')
-            return true;
-    return false;
 }
 
 bool dialect_is_shape(const struct dialect *dialect, const char *name)

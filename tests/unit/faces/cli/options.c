@@ -167,7 +167,8 @@ static void test_what_goes_together(void **state)
                 word += strcspn(word, " ");
             }
             for (const char *word = option->with; word && *word; word += strspn(word, " ")) {
-                bool known = *word == '-' && find(command, word, strcspn(word, " "));
+                bool known = (*word == '-' && find(command, word, strcspn(word, " "))) ||
+                             (command->other && !strncmp(word, "OTHER", strcspn(word, " ")));
 
                 for (size_t w = 0; *word != '-' && words_at(&command->first, w); w++)
                     known |= !strncmp(words_at(&command->first, w), word, strcspn(word, " "));

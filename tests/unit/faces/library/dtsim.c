@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "base/base.h"
 #include "library/dtsim.h"
 
 #include <malloc.h>
@@ -95,11 +96,16 @@ static void test_threads(void **state)
 {
     double seconds[4][3 * CHANGES];
     pthread_t threads[3];
+    pthread_attr_t small;
 
     (void)state;
     simulate_all(seconds[3]);
+    pthread_attr_init(&small);
+    if (!ADDRESS_SANITIZER)                                          /* which makes frames larger */
+        pthread_attr_setstacksize(&small, 1 << 20);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, simulate_all, seconds[i]), 0);
+        assert_int_equal(pthread_create(&threads[i], &small, simulate_all, seconds[i]), 0);
+    pthread_attr_destroy(&small);
     for (int i = 0; i < 3; i++) {
         pthread_join(threads[i], NULL);
         assert_memory_equal(seconds[i], seconds[3], sizeof seconds[3]);
