@@ -142,7 +142,7 @@ static void wrong(void **state)
                              "sequence: 64}}}\ncluster: {platform: dgx-a100, nodes: 1}\n%s%s\n",
                              strstr(bad[i].strategy, "batch") ? "" : "batch: {global: 64}\n", bad[i].strategy) >= 0);
         if (load_text(text, &scenario, &err) == 0) {
-            assert_int_not_equal(workload_build(&workload, &scenario, NULL, &err), 0);
+            assert_int_not_equal(workload_build(&workload, &scenario, &err), 0);
             workload_release(&workload);
         }
         for (int k = 0; k < err.count; k++)
