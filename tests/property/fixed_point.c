@@ -36,7 +36,7 @@ static struct node *import(struct arena *arena, const char *framework, const cha
 {
     struct launch_set sets[] = {{"nnodes", "1"}, {"nproc_per_node", gpus}};
     struct import_options options = {.sets = sets, .nsets = gpus ? COUNT(sets) : 0};
-    struct job_text job = {"x", text, strlen(text), &options, (struct node *)(uintptr_t)model};
+    struct job_text job = {"x", text, strlen(text), &options, (struct node *)(uintptr_t)model, NULL};
     struct launch launch = {0};
     const char *comment;
     char *notes = NULL;
