@@ -119,7 +119,7 @@ static void test_mutations(void **state)
         if (random_bits(round, 99) % 4 == 0)
             length = random_bits(round, 98) % length;
         if (round % 2)
-            root = deepspeed_scenario(&arena, &(struct job_text){"ds.json", text, length, &options, node_mapping(&arena)}, &comment, notes, &err);
+            root = deepspeed_scenario(&arena, &(struct job_text){"ds.json", text, length, &options, node_mapping(&arena), NULL}, &comment, notes, &err);
         else
             toml_parse(&arena, "job.toml", text, length, &root, &err);
         assert_true((root == NULL) == (err.count > 0));
