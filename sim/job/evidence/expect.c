@@ -20,9 +20,9 @@
 #define HALF_EXPOSED 0.2    /* such a difference of the shares of exposed communication, */
 #define HALF_MEASURED 1.0   /* or of the shares of measured kernels */
 
-/* Quantiles of the errors. They are higher than the shares of predictions that are to be within, as a kind of work that is
- * not here is further off than rows of these are: tests/property/published_errors.c leaves out each in turn. */
-#define QUANTILE_WITHIN 0.61
+/* Quantiles of the errors, by leaving out each kind of work in turn (tests/property/published_errors.c): of a kind that is not
+ * here 73 % of the rows are within the lower one, where 60 % are promised, and 95 % within the upper one, where 90 % are. */
+#define QUANTILE_WITHIN 0.59
 #define QUANTILE_TWICE 0.93
 
 /* Exposed communication is that much less sure than kernels, whose times stand on measurements: within the tables of
