@@ -390,8 +390,8 @@ def test_other_models():
                           ("--hybrid-override-pattern M-D*", True), ("--hybrid-layer-pattern M-X*", True),
                           ("--hybrid-layer-pattern M-M*/MM", True), ("--hybrid-layer-pattern M-M*/*-/M-", True),
                           ("--hybrid-layer-pattern 'M-|M*'", True), ("--is-hybrid-model", True), ("--hybrid-attention-ratio 0.1", True),
-                          ("--mtp-use-repeated-layer --mtp-num-layers 2", True),
-                          ("--mtp-use-repeated-layer --hybrid-layer-pattern M-M*/M-/M-", True),
+                          ("--mtp-use-repeated-layer --mtp-num-layers 2", False),
+                          ("--mtp-use-repeated-layer --hybrid-layer-pattern M-M*/M-/M-", False),
                           ("--hybrid-layer-pattern M-M*/M- --mtp-use-repeated-layer --position-embedding-type rope", False),
                           ("--gdp-num-householder 2", True),
                           ("--spec megatron.core.models.mamba.mamba_layer_specs mamba_stack_spec", True), ("--spec a b", True), ("--spec local", False), ("--moe-router-dtype fp32", False)):

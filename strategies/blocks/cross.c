@@ -25,7 +25,7 @@ static void keys(struct operators *ops)
     for (int i = 0; i < (one ? 1 : 2); i++)
         product(ops, &(struct weight_product){.id = one ? PRODUCT_KV : i ? PRODUCT_V : PRODUCT_K, .out = widths[i],
                                               .in = {source->tokens, cut->hidden, kept, 0}, .split = SPLIT_COLUMNS,
-                                              .place = PLACE_BLOCK, .target = LORA_TARGET_COUNT, .whole_input = i == 0});
+                                              .place = PLACE_BLOCK, .target = LORA_QKV, .whole_input = i == 0});
     qkv_bias(ops, "kv-bias", 0, cut->key, cut->values);
     operator_begin(ops, "encoder-sum", 0);
     plain_kernels(ops, "encoder-sum", PHASE_BACKWARD_INPUT, CLASS_OTHER, one ? 1 : 2,
@@ -38,7 +38,7 @@ static void cross(struct operators *ops, struct tensor in)
     const struct cut *cut = ops->cut;
 
     product(ops, &(struct weight_product){.id = PRODUCT_Q, .in = in, .out = cut->query, .split = SPLIT_COLUMNS, .place = PLACE_BLOCK,
-                                          .target = LORA_TARGET_COUNT, .whole_input = true});
+                                          .target = LORA_QKV, .whole_input = true});
     qkv_bias(ops, "q-bias", cut->query, 0, 0);
     keys(ops);
     project(ops, cross_core(ops), true);

@@ -202,6 +202,9 @@ static int plan_main(const struct arguments *arguments)
     }
     if (!rc)
         rc = anchors_load(&space.sweep.arena, arguments->values[OPT_ANCHOR], options.jobs, &options.anchors, &err);
+    if (!rc && options.anchors && goal_trains(&space.goal))
+        rc = error_add(&err, EXIT_USAGE, (struct loc){.file = "--anchor"}, "anchors correct iterations alone, and an objective or a "
+                       "limit is of a training; expected other metrics, or no --anchor");
     if (!rc) {
         take_asked(&space.asked, &options);
         options.exhaustive |= space_asks_largest(&space);
@@ -229,7 +232,8 @@ static const struct option options[] = {
         "left out: the cluster's"},
     [OPT_OBJECTIVE] = {"--objective", "METRIC,...",
         .help = "order by this metric: iteration_time_s, cost (which needs 'price: 2.50 $/h'), mfu, ...; gpus: the fewest that fit; "
-        "of several metrics their Pareto front. Left out: time, and for several numbers of GPUs the fastest of each"},
+        "where the scenario has a section 'train', also days, goodput, and cost, gpu_hours and energy_j of all the training "
+        "(days_p90 and so on too); of several metrics their Pareto front. Left out: time, and for several numbers of GPUs the fastest of each"},
     [OPT_LIMITS] = {"--subject-to", "METRIC=VALUE,...",
         .help = "leave out what takes more (iteration_time_s=12s, cost=0.5, peak_memory_bytes=70GiB) or, for rates, shares of use "
         "and fits_probability, gives less (mfu=0.4)"},
@@ -264,6 +268,7 @@ const struct command cmd_plan = {
                 "  dtsim plan llama3-70b.yaml --gpus 64,128,256\n"
                 "  dtsim plan llama3-70b.yaml --set strategy.tensor=auto --set strategy.pipeline=auto --set batch.micro=1,2\n"
                 "  dtsim plan llama3-70b.yaml --objective gpus --subject-to iteration_time_s=12s\n"
+                "  dtsim plan training.yaml --gpus 64,128,256 --objective cost --subject-to days=30\n"
                 "  dtsim plan llama3-70b.yaml --emit megatron > args.txt\n"
                 "  dtsim run llama3-70b.plan/rank-01.yaml\n"
                 "  dtsim plan bert.yaml --method piper\n",

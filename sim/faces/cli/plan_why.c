@@ -75,45 +75,66 @@ static void print_open(const struct space *space, const struct results *results,
     arena_release(&arena);
 }
 
-/* The first row, in their order, that has another value; the number of rows: none has. */
-static size_t best_other(const struct results *results, int key)
+/* What the rows are ordered by. */
+static struct objective objective_of(const struct space *space)
+{
+    return space->goal.nobjectives ? space->goal.objectives[0] : (struct objective){"iteration_time_s", false};
+}
+
+/* The best row, the first in their order, that has another value; the number of rows: none has. */
+static size_t best_other(const struct results *results, int key, struct objective by)
 {
     size_t best = results->rows.count;
 
-    for (size_t i = 1; i < results->rows.count; i++)
-        if (!json_equal(results_json(results, i, key), results_json(results, 0, key)) &&
-            (best == results->rows.count ||
-             metric(results->rows.items[i], "iteration_time_s") < metric(results->rows.items[best], "iteration_time_s")))
+    for (size_t i = 1; i < results->rows.count; i++) {
+        double own = metric(results->rows.items[i], by.name);
+        double other = best < results->rows.count ? metric(results->rows.items[best], by.name) : by.most ? -INFINITY : INFINITY;
+
+        if (!json_equal(results_json(results, i, key), results_json(results, 0, key)) && (by.most ? own > other : own < other))
             best = i;
+    }
     return best;
+}
+
+/* "567.3 ms, 2.1 % slower", or "$ in all 80316, 2.1 % more". */
+static void print_other(double value, double first, struct objective by, FILE *out)
+{
+    struct arena arena = {0};
+    bool time = !strcmp(by.name, "iteration_time_s");
+    char text[48], share[48];
+
+    if (time)
+        fprintf(out, ": %s", unit_format_short(UNIT_TIME, value, text, sizeof text));
+    else
+        fprintf(out, ": %s %.5g", words_of(&arena, by.name), value);
+    fprintf(out, ", %s %s\n", percent_text(fabs(value / first - 1), share, sizeof share),
+            value < first ? time ? "faster" : "less" : time ? "slower" : "more");
+    arena_release(&arena);
 }
 
 /* A line for each axis: what its second best value costs, with the best of all others. */
 static void print_seconds(const struct space *space, const struct results *results, FILE *out)
 {
-    double first = metric(results->rows.items[0], "iteration_time_s");
+    struct objective by = objective_of(space);
     struct arena arena = {0};
-    char time[48], share[48];
 
     fputs("the first, and each axis at its best other value with whatever goes with that:\n", out);
     for (size_t a = 0; a < space->naxes; a++) {
         int key = results_find(results, space->axes[a].path);
-        size_t other = key < 0 ? 0 : best_other(results, key);
-        double seconds;
+        size_t other = key < 0 ? 0 : best_other(results, key, by);
 
         if (key < 0 || !strchr(space->axes[a].values, ','))
             continue;
         fprintf(out, "  %s ", words_of(&arena, space->axes[a].path));
         print_value(results_json(results, 0, key), out);
         if (other == results->rows.count) {
-            fputs(": every other value is slower than all rows that were replayed, or cannot be\n", out);
+            fprintf(out, ": every other value is %s than all rows that were replayed, or cannot be\n",
+                    strcmp(by.name, "iteration_time_s") ? "worse" : "slower");
             continue;
         }
-        seconds = metric(results->rows.items[other], "iteration_time_s");
         fputs(", not ", out);
         print_value(results_json(results, other, key), out);
-        fprintf(out, ": %s, %s %s\n", unit_format_short(UNIT_TIME, seconds, time, sizeof time),
-                percent_text(fabs(seconds / first - 1), share, sizeof share), seconds < first ? "faster" : "slower");
+        print_other(metric(results->rows.items[other], by.name), metric(results->rows.items[0], by.name), by, out);
     }
     arena_release(&arena);
 }

@@ -218,7 +218,7 @@ static struct layer outer_layer(struct arena *arena, struct operators *ops, cons
 /* The same work with weights that another layer counts. */
 static struct layer without_weights(struct layer layer)
 {
-    layer.parameters = layer.divided_parameters = layer.frozen = layer.packed = 0;
+    layer.parameters = layer.divided_parameters = layer.frozen = layer.divided_frozen = layer.packed = 0;
     layer.ntensors = layer.ndivided = layer.nlinears = 0;
     return layer;
 }

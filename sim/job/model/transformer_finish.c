@@ -1,6 +1,7 @@
 /* The defaults of a transformer's shape that depend on other keys, and checks that values fit together. */
 #include "model/operator_internal.h"
 
+#include <math.h>
 #include <stddef.h>
 
 #include "base/base.h"
@@ -87,10 +88,13 @@ static void finish_vision(struct transformer *shape, struct error *err)
     bool classifies = shape->head == HEAD_CLASSIFIER, said = vision && given(shape, "sequence");
     bool narrow = given(shape, "embedding_size") && shape->embedding_size != shape->hidden;
     int classifiers = vision ? vision->classifiers : 0;
-    int tokens = vision ? vision->tokens + (vision->image / vision->patch) * (vision->image / vision->patch) : 0;
+    enum { MOST = 1 << 28 };         /* as of a text */
+    double side = vision ? vision->image / vision->patch : 0, count = vision ? vision->tokens + side * side : 0;
+    int tokens = (int)fmin(count, MOST);
     const struct clash clashes[] = {
         {vision && vision->image % vision->patch, loc_of(shape, "vision"),
          "transformer: vision: patches of %d pixels do not divide an image of %d", {vision ? vision->patch : 0, vision ? vision->image : 0}},
+        {count > MOST, loc_of(shape, "vision"), "transformer: vision: an image has more than %d patches", {MOST}},
         {said && shape->sequence != tokens, loc_of(shape, "sequence"),
          "transformer: sequence: %d, but the patches and learned tokens of 'vision' are %d; leave it out", {shape->sequence, tokens}},
         {vision && given(shape, "causal") && shape->causal, loc_of(shape, "causal"),

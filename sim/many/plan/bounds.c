@@ -43,11 +43,27 @@ static void refused(const struct error *err, enum bounded_status status, struct 
     free(text);
 }
 
-/* The scenario's number of GPUs and of samples as one number, so that points of one size have equal ones. */
+/* What points have in common of which the fastest is the best, whatever the objective: GPUs, those that are paid and their price,
+ * samples and their tokens, and how much is trained. As one number: points of one size have equal ones. */
 static uint32_t size_of(const struct scenario *scenario)
 {
-    return (uint32_t)scenario_gpus(scenario) * 2654435761u ^ (uint32_t)scenario->batch.global * 40503u ^
-           (uint32_t)scenario->batch.micro_batches * (scenario->batch.global ? 0u : 97u);
+    const struct training_spec *train = scenario->train;
+    const double parts[] = {
+        scenario_gpus(scenario), scenario_paid_gpus(scenario), scenario->batch.global,
+        scenario->batch.global ? 0 : scenario->batch.micro_batches, scenario->model.sequence, scenario->price,
+        train ? train->amount.tokens : 0, train ? train->amount.samples : 0, train ? train->amount.steps : 0,
+        train ? train->per_parameter : 0,
+    };
+    uint32_t size = 2166136261u;
+
+    for (size_t i = 0; i < COUNT(parts); i++) {
+        uint64_t bits = 0;
+
+        if (!isnan(parts[i]))
+            memcpy(&bits, &parts[i], sizeof bits);
+        size = (size ^ (uint32_t)(bits ^ bits >> 32)) * 16777619u;
+    }
+    return size;
 }
 
 /* Refuses values that the framework's release lacks and that nobody asked for. */

@@ -178,6 +178,17 @@ static bool takes_time(const char *name)
     return !strncmp(name, "days", 4) || !strncmp(name, "training_gpu_hours", 18) || !strncmp(name, "training_cost", 13);
 }
 
+bool goal_trains(const struct goal *goal)
+{
+    bool trains = false;
+
+    for (size_t i = 0; i < goal->nobjectives; i++)
+        trains |= training_metric(goal->objectives[i].name) == goal->objectives[i].name;
+    for (size_t i = 0; i < goal->nlimits; i++)
+        trains |= training_metric(goal->limits[i].name) == goal->limits[i].name;
+    return trains;
+}
+
 bool goal_is_timely(const struct goal *goal)
 {
     static const char timely[] = "iteration_time_s samples_per_s tokens_per_s tokens_per_s_per_gpu gpus cost gpu_hours";

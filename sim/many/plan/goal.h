@@ -26,6 +26,8 @@ int goal_limits(struct arena *arena, const char *text, struct node **limits, str
 
 /* s of an iteration that the limits allow; INFINITY: any. */
 double goal_longest(const struct goal *goal);
+/* Whether an objective or a limit is a metric of a training. */
+bool goal_trains(const struct goal *goal);
 /* Whether of one number of GPUs and samples the fastest configurations are the best: then bounds of the time prove it. */
 bool goal_is_timely(const struct goal *goal);
 /* s that the bound of a candidate of the same GPUs and samples must exceed, so that the candidate is surely worse than a row

@@ -83,7 +83,7 @@ double training_paid(const struct training *training, const struct trial *trial)
 int trials_run(struct trial *trials, size_t count, const struct trial_rules *rules, size_t jobs, struct progress *progress,
                struct error *err);
 /* Where the scenario leaves the number of spare nodes to dtsim, finds the one that costs the fewest GPU-hours: by at most 200
- * trials each from 0 on, until three in a row cost more. Errors: with none does every trial end. */
+ * trials each from 0 on in growing steps, until three in a row cost more, and then the numbers between. Errors: with none does every trial end. */
 int spares_choose(struct training *training, struct error *err);
 
 #endif

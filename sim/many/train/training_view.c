@@ -158,6 +158,8 @@ VIEW(reported_view, struct reported_spec, it, REPORTED)
     ROW(parameters, json_finite(it->steps.parameters), "of the model; null: not known") \
     ROW(gpus, json_integer(step_of(it)->gpus), "of the longest part of the training; so nodes and iteration_time_s") \
     ROW(nodes, json_integer(step_of(it)->nodes), "on which these GPUs are") \
+    ROW(spare_nodes, it->spares ? json_integer(it->spares->nodes) : NULL, \
+        "that replace lost ones: as the scenario says, or as 'auto' finds; left out: there is always one") \
     ROW(iteration_time_s, json_finite(step_of(it)->seconds), "of a step") \
     ROW(expected_error_share, json_finite(step_of(it)->expected_error), "of iteration_time_s, as dtsim run has it") \
     ROW(mfu, json_finite(it->mfu), "of steps; null: times are given") \

@@ -69,21 +69,49 @@ static void add_line(struct arena *arena, struct launch *launch, const char *nam
     argument->values[0] = (struct launch_word){value, argument->loc};
 }
 
-/* Assignments of Python, "config.SECTION.KEY = VALUE", as emit writes them; other lines are passed over. Nothing is run. */
-static void read_python(struct arena *arena, const char *text, struct launch *launch)
+/* The text before a comment of Python, without blanks at its end. */
+static const char *without_comment(struct arena *arena, const char *text, size_t length)
+{
+    char quote = '\0';
+    size_t i = 0;
+
+    for (; i < length && (quote || text[i] != '#'); i++)
+        if (quote ? text[i] == quote : text[i] == '"' || text[i] == '\'')
+            quote = quote ? '\0' : text[i];
+    while (i && (text[i - 1] == ' ' || text[i - 1] == '\t' || text[i - 1] == '\r'))
+        i--;
+    return arena_strndup(arena, text, i);
+}
+
+static bool begins(const char *text, const char *with)
+{
+    return !strncmp(text, with, strlen(with));
+}
+
+/* Assignments of Python, "config.SECTION.KEY = VALUE", as emit writes them: one function, without conditions and loops. Nothing
+ * is run; any other line is an error, as what it sets would be missing. */
+static int read_python(struct arena *arena, const char *text, struct launch *launch, struct error *err)
 {
     static const char begin[] = "config.";
-    int line = 1;
+    int line = 1, functions = 0;
 
     launch->log = launch->keys = true;
     launch->loc = (struct loc){.file = launch->file};
     for (const char *at = text; *at; at += strcspn(at, "\n"), at += *at == '\n', line++) {
-        const char *key = at + strspn(at, " "), *end = key + strcspn(key, "\n"), *equal = strstr(key, " = ");
+        const char *here = at + strspn(at, " \t"), *code = without_comment(arena, here, strcspn(here, "\n"));
+        const char *equal = strstr(code, " = ");
+        size_t length = strlen(code);
 
-        if (!strncmp(key, begin, strlen(begin)) && equal && equal < end)
-            add_line(arena, launch, arena_strndup(arena, key + strlen(begin), (size_t)(equal - key) - strlen(begin)),
-                     arena_strndup(arena, equal + 3, (size_t)(end - equal) - 3), line);
+        if (begins(code, begin) && equal)
+            add_line(arena, launch, arena_strndup(arena, code + strlen(begin), (size_t)(equal - code) - strlen(begin)), equal + 3,
+                     line);
+        else if (!(!length || begins(code, "import ") || begins(code, "from ") || begins(code, "return config") ||
+                   (begins(code, "def ") && !functions++) || (begins(code, "config = ") && code[length - 1] == ')' && code[length - 2] == '(') ||
+                   (length > 5 && begins(code, "\"\"\"") && !strcmp(code + length - 3, "\"\"\""))))
+            return error_add(err, EXIT_INPUT, (struct loc){launch->file, line, 1 + (int)(here - at)}, "this line of Python is not read, "
+                             "and what it sets would be missing; expected one function with lines such as config.SECTION.KEY = VALUE");
     }
+    return launch->arguments.count ? 0 : error_add(err, EXIT_INPUT, launch->loc, "no line says config.SECTION.KEY = VALUE");
 }
 
 static int read_text(struct arena *arena, const char *form, const struct job_text *job, struct launch *launch, struct error *err)
@@ -92,10 +120,8 @@ static int read_text(struct arena *arena, const char *form, const struct job_tex
 
     if (!strcmp(form, "arguments"))
         return launch_parse(arena, job->file, job->text, job->length, launch, err);
-    if (!strcmp(form, "python")) {
-        read_python(arena, arena_strndup(arena, job->text, job->length), launch);
-        return 0;
-    }
+    if (!strcmp(form, "python"))
+        return read_python(arena, arena_strndup(arena, job->text, job->length), launch, err);
     return (!strcmp(form, "toml") ? toml_parse : conf_parse)(arena, job->file, job->text, job->length, &root, err) ||
            job_arguments(arena, root, launch, err) ? -1 : 0;
 }

@@ -9,7 +9,8 @@
 #include "files/data.h"
 
 static const char *const kinds[] = {"flag", "int", "number", "word", "list", "any", "bool", NULL};
-struct reading { struct arena *arena; struct dialect *dialect; struct error *err; struct node *plain; };
+/* `like_of`: the dialect that is like this one; or NULL. */
+struct reading { struct arena *arena; struct dialect *dialect; struct error *err; struct node *plain; const struct dialect *like_of; };
 
 /* The items of a list, or a word alone, between spaces; NULL: there is no such key. */
 static const char *words_of(struct arena *arena, const struct node *mapping, const char *key)
@@ -146,6 +147,8 @@ static void read_names(struct reading *r, const struct node *root, const char *k
     }
 }
 
+static const struct dialect *load(struct arena *arena, const char *name, const struct dialect *like_of, struct error *err);
+
 static int read_file(struct reading *r, const struct node *root)
 {
     struct dialect *d = r->dialect;
@@ -154,9 +157,12 @@ static int read_file(struct reading *r, const struct node *root)
     const char *like = words_of(r->arena, root, "like");
     size_t most = 0;
 
+    if (like && r->like_of)
+        return error_add(r->err, EXIT_INPUT, node_loc(root, "like"), "like: this file is itself what another one is like; expected a "
+                         "dialect without 'like' there");
     if (dialect_check_form(root, r->err) || check_keys(root, "title source form software reader tables begin dashes releases like sections keys moved printed inner programs shape beside_first beside_last "
                    "arguments idle idle_below refused lacks rows", r->err) ||
-        (like && !(d->like = dialect_load(r->arena, like, r->err))))
+        (like && !(d->like = load(r->arena, like, r->dialect, r->err))))
         return -1;
     d->framework = words_of(r->arena, root, "title");
     d->dashes = words_of(r->arena, root, "dashes");
@@ -215,7 +221,7 @@ bool dialect_is_there(const char *name)
     return there;
 }
 
-const struct dialect *dialect_load(struct arena *arena, const char *name, struct error *err)
+static const struct dialect *load(struct arena *arena, const char *name, const struct dialect *like_of, struct error *err)
 {
     static const struct data_kind kind = {"platforms/dialects", "framework", NULL};
     const char *path = data_resolve(arena, &kind, name, (struct loc){0}, err);
@@ -223,10 +229,15 @@ const struct dialect *dialect_load(struct arena *arena, const char *name, struct
     const struct node *root;
 
     if (!path || conf_shared(arena, path, &root, err) ||
-        read_file(&(struct reading){arena, dialect, err, node_sequence(arena)}, root))
+        read_file(&(struct reading){arena, dialect, err, node_sequence(arena), like_of}, root))
         return NULL;
     dialect->name = name;
     return dialect;
+}
+
+const struct dialect *dialect_load(struct arena *arena, const char *name, struct error *err)
+{
+    return load(arena, name, NULL, err);
 }
 
 /* Whether a name is one of the words, or begins as one that ends in '*'. */
