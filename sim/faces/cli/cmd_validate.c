@@ -172,7 +172,8 @@ static const struct option options[] = {
         "rows have an expected error, and are within it. Without it, rows that differ in micro-batches alone also give the "
         "time of each, and the rest"},
     [OPT_STRICT] = {"--strict", .help = "exit with 3 where a bar is missed that a file sets itself", .without = "--rows"},
-    [OPT_JSON] = {"--json", .help = "every row with all its metrics, or with the errors why it failed", .one_of = 1},
+    [OPT_JSON] = {"--json", .help = "every row with all its metrics, or with the errors why it failed",
+        .without = "--first-errors --regret"},
     [OPT_MARKDOWN] = {"--markdown",
         .help = "a table's errors as lines of a document, such as scenarios/paper/README.md",
         .without = "--json --first-errors --regret"},
@@ -181,12 +182,12 @@ static const struct option options[] = {
         "run' derives its expected error from that file. Joins the first errors to it, from before anybody worked on a "
         "table: they are kept by hand in scenarios/paper/first.tsv", .without = "--json --first-errors --regret"},
     [OPT_FIRST_ERRORS] = {"--first-errors",
-        .help = "prints the rows that a new table adds to scenarios/paper/first.tsv", .one_of = 1, .without = "--rows --set"},
+        .help = "prints the rows that a new table adds to scenarios/paper/first.tsv", .without = "--rows --set --regret"},
     [OPT_MEMORY_ERRORS] = {"--memory-errors",
         .help = "the same of measured peaks of memory: scenarios/paper/memory.tsv", .without = "--json --first-errors --regret"},
     [OPT_REGRET] = {"--regret",
         .help = "how much slower the row that is predicted to be fastest is than the row that was, among rows of one model, "
-        "software, format, number of GPUs and number of samples", .one_of = 1},
+        "software, format, number of GPUs and number of samples"},
     SET_OPTION("PATH=VALUE", "change every row"),
     {"PAPER", .help = "a file of scenarios/paper, see 'dtsim help paper'"},
 };
