@@ -124,7 +124,7 @@ int goal_read(const struct node *objective, const struct node *subject_to, struc
 {
     int rc = 0;
 
-    *goal = (struct goal){.steady = needs.steady};
+    *goal = (struct goal){.steady = needs.steady, .same_steps = needs.same_steps};
     if (objective && objective->kind == NODE_SEQUENCE && !objective->count)
         rc = error_add(err, EXIT_INPUT, objective->loc, "plan: objective: found an empty list; expected metrics such as "
                        "iteration_time_s, gpus or cost, or the key left out");
@@ -204,6 +204,16 @@ static double number_of(const json_t *metrics, const char *name)
     const json_t *value = json_object_get(metrics, name);
 
     return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+double goal_longest_step(const struct goal *goal, const json_t *metrics)
+{
+    double steps = number_of(metrics, "training_steps"), longest = INFINITY;
+
+    for (size_t i = 0; i < goal->nlimits && goal->steady && goal->same_steps; i++)
+        if (!strncmp(goal->limits[i].name, "days", 4) && steps > 0)
+            longest = fmin(longest, goal->limits[i].value * SECONDS_A_DAY / steps);
+    return longest;
 }
 
 double goal_seconds(const struct goal *goal, const json_t *metrics)

@@ -11,12 +11,13 @@ struct goal {
     size_t nobjectives;
     struct goal_limit { const char *name; bool most; double value; } limits[GOAL_LIMITS];    /* most: at least, not at most */
     size_t nlimits;
-    bool steady;                 /* the scenario's training has equal steps on all its nodes */
+    bool steady;                 /* the scenario's training has equal steps on all its nodes, */
+    bool same_steps;             /* as many for all candidates */
 };
 
 /* What metrics need: whether a price is said; a GPU without power, "" where none is named, NULL: power is known of all;
- * whether the scenario has a training, and of equal steps on all its nodes. */
-struct goal_needs { bool priced; const char *powerless; bool trained, steady; };
+ * whether the scenario has a training, and of equal steps on all its nodes, as many for all candidates. */
+struct goal_needs { bool priced; const char *powerless; bool trained, steady, same_steps; };
 /* Reads the metrics' names (a name or a list, NULL: none) and the limits ({METRIC: VALUE}, or NULL). Errors: a metric that
  * there is not, or that needs what nobody says. */
 int goal_read(const struct node *objective, const struct node *subject_to, struct goal_needs needs, struct goal *goal,
@@ -34,6 +35,9 @@ bool goal_is_timely(const struct goal *goal);
  * with these metrics: those of the iteration or, where objectives are of a training, of a step with all that delays the
  * training, or costs as much. */
 double goal_seconds(const struct goal *goal, const json_t *metrics);
+/* s of an iteration beyond which a training takes longer than the limits allow, by the steps of a row with these metrics;
+ * INFINITY: no limit is on days, or other candidates may have other steps. */
+double goal_longest_step(const struct goal *goal, const json_t *metrics);
 /* 0: the row, of a point that ran, keeps the limits. Else by which share of its value it misses a limit, at most; *limit is
  * that one and *value the row's; INFINITY: the row has no such number. */
 double goal_miss(const struct goal *goal, const json_t *row, const struct goal_limit **limit, double *value);

@@ -129,6 +129,8 @@ int plan_read_replays(struct search *search, struct error *err)
         }
         if (outcome_failed(outcome_of(row)))
             note_failure(search, plan_point_of(search, plan_located_of(outcome, row)->number), row);
+        if (outcome_of(row) == OUTCOME_OK && !search->options->exhaustive)
+            search->longest = fmin(search->longest, goal_longest_step(&search->space->goal, json_object_get(row, "metrics")));
         if (outcome_of(row) == OUTCOME_OK && note_miss(search, row))
             outside++;
         else if (outcome_of(row) == OUTCOME_OK)

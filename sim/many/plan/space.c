@@ -262,13 +262,26 @@ static bool trains(const struct builder *builder)
 /* A training whose steps differ, or that goes on with fewer nodes. */
 static const char *const unsteady[] = {"train.phases", "train.batch", "train.target", "train.elastic", "train.failures.trace"};
 
+/* Whether candidates may take other numbers of steps: by an axis of the batch, of the model or of the training. */
+static bool axes_of_steps(const struct builder *builder)
+{
+    static const char *const parts[] = {"batch.global", "batch.micro_batches", "model", "train"};
+
+    for (size_t i = 0; i < builder->axes.count; i++)
+        for (size_t k = 0; k < COUNT(parts); k++)
+            if (!strncmp(builder->axes.items[i].path, parts[k], strlen(parts[k])))
+                return true;
+    return false;
+}
+
 /* What is looked for. */
 static int read_goal(struct builder *builder, struct goal *goal)
 {
     const struct plan_question *question = builder->question;
     const struct node *objective = builder->asked->objective.node, *limits = builder->asked->subject_to.node;
     struct goal_needs needs = {.priced = says(builder, "price") || has_axis(builder, "price"), .trained = trains(builder),
-                               .steady = !is_among(builder, unsteady, COUNT(unsteady))};
+                               .steady = !is_among(builder, unsteady, COUNT(unsteady)),
+                               .same_steps = says(builder, "batch.global") && !axes_of_steps(builder)};
     bool powered = says(builder, "train.energy.gpu") || has_axis(builder, "train.energy.gpu") ||
                    axes_change(builder, "train.energy.gpu");
     struct node *said;
