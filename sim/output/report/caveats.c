@@ -367,7 +367,7 @@ static const char *unused_note(struct arena *arena, const struct scenario *scena
 struct caveats caveats_of(struct arena *arena, const struct scenario *scenario)
 {
     static const char *(*const all[])(struct arena *, const struct scenario *) = {
-        software_note, caveat_framework, gpu_note, caveat_rates, caveat_attention, caveat_mixed_groups, caveat_order, caveat_idle, caveat_shares, caveat_planned,
+        software_note, caveat_framework, gpu_note, caveat_rates, caveat_attention, caveat_mixed_groups, caveat_order, caveat_idle, caveat_shares, caveat_planned, caveat_two_sides,
         vocabulary_note, model_note, skew_note, configuration_note, precision_note, caveat_packed,
         halves_note, sequence_note, alone_note, caveat_whole, stages_note, stragglers_note, slow_links_note,
         repeat_note, latency_note, leaves_note, unused_note,

@@ -7,7 +7,7 @@
 #include "run/certainty.h"
 
 struct caveats {
-    const char *items[27];       /* a sentence each, without a full stop; in the arena */
+    const char *items[28];       /* a sentence each, without a full stop; in the arena */
     size_t count;
 };
 
@@ -20,6 +20,7 @@ const char *caveat_framework(struct arena *arena, const struct scenario *scenari
  * not; none. */
 const char *caveat_order(struct arena *arena, const struct scenario *scenario);
 const char *caveat_planned(struct arena *arena, const struct scenario *scenario);
+const char *caveat_two_sides(struct arena *arena, const struct scenario *scenario);
 const char *caveat_mixed_groups(struct arena *arena, const struct scenario *scenario);
 /* How many GPUs have no stage, of which part, and what counts them. NULL: none. */
 const char *caveat_idle(struct arena *arena, const struct scenario *scenario);

@@ -99,6 +99,17 @@ json_t *idle_json(const struct scenario *scenario)
     return json;
 }
 
+/* The embedding of a model with two sides has a copy on the encoder's first stage, the decoder's first and, where the output
+ * layer shares it, the last. */
+const char *caveat_two_sides(struct arena *arena, const struct scenario *scenario)
+{
+    const struct transformer *shape = scenario->model.transformer;
+
+    return !shape || !shape->encoder || scenario->parallelism.pipeline == 1 ? NULL :
+           arena_strdup(arena, "the first and the last stage sum the embedding's gradients; the copy on the decoder's first stage is "
+                        "held and trained, and its sum takes no time here");
+}
+
 /* A tensor group waits for its slowest GPU in every layer. */
 const char *caveat_mixed_groups(struct arena *arena, const struct scenario *scenario)
 {
