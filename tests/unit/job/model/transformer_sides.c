@@ -1,27 +1,13 @@
 /* Encoder-decoders: parameters, work, kept bytes, exchanges and boundaries by closed forms; shapes as their config.json says them;
  * what is refused. */
 #include "config_file.h"
+#include "model_layers.h"
 #include "trials.h"
 
 #include "kernels/cost.h"
 
 enum { SHAPES = 32 };
 #define TRUE_WORD(flag) ((flag) ? "true" : "false")
-
-static int below(uint64_t *seed, int n)
-{
-    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
-    return (int)((*seed >> 33) % (uint64_t)n);
-}
-
-static const struct layer *layers_of(const struct model *model, const struct shard *shard, size_t *count)
-{
-    const struct layer *layers;
-
-    if (model_layers(&arena, model, shard, (struct loc){0}, &layers, count, &error))
-        fail_msg("%s", error.messages[0].text);
-    return layers;
-}
 
 static double kernel_flops(const struct layer *layer, enum phase phase)
 {

@@ -1,5 +1,6 @@
 /* Encoders of text and of images: work and memory by closed forms, shapes as their config.json says them, and what is refused. */
 #include "config_file.h"
+#include "model_layers.h"
 #include "trials.h"
 
 #include "kernels/cost.h"
@@ -8,21 +9,6 @@ enum { SHAPES = 24 };
 #define IMAGES "qkv_bias: true, bias: true, dropout: 0"
 
 static struct shard whole = {.micro = 1, .tensor = 1, .dtype = DTYPE_BF16};
-
-static int below(uint64_t *seed, int n)
-{
-    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
-    return (int)((*seed >> 33) % (uint64_t)n);
-}
-
-static const struct layer *layers_of(const struct model *model, const struct shard *shard, size_t *count)
-{
-    const struct layer *layers;
-
-    if (model_layers(&arena, model, shard, (struct loc){0}, &layers, count, &error))
-        fail_msg("%s", error.messages[0].text);
-    return layers;
-}
 
 /* Multiply-adds of an image, half of the forward's FLOPs: published for ViT-B/16 are 17.58 G (torchvision, timm; with what norms
  * and softmax compute). */
