@@ -167,7 +167,7 @@ FILE *chart_further(const struct chart *chart)
     return create(chart, further);
 }
 
-/* Says of a picture that is there that it shows other data than the script and the table beside it do now. */
+/* Tells the person of a picture of another format that stands beside the chart, and shows the data that the chart had before. */
 static void note_older(const struct chart *chart, const char *format)
 {
     const char *path = chart_path(chart, arena_printf(chart->arena, ".%s", format));

@@ -68,7 +68,7 @@ const char *option_help(struct arena *arena, const struct option *option)
                         option->without ? words_or(arena, option->without) : "");
 }
 
-/* "[--json | --csv]": the option with those of which one may be given; *k is then the last of them. */
+/* "[--json | --csv]": the option, and all others of its group, of which a command takes one. *k is the number of the last. */
 static const char *usage_part(struct arena *arena, const struct command *command, size_t *k)
 {
     const struct option *options = command->options, *first = &options[*k];

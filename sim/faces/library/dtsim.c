@@ -37,7 +37,7 @@ const char *dtsim_version(void)
     return DTSIM_VERSION;
 }
 
-/* What was found, as text; the errors are those of the context. */
+/* Keeps the errors of a call in the context, as text and as JSON. */
 static void tell(struct dtsim *dtsim)
 {
     json_t *errors = errors_json(&dtsim->is.err);

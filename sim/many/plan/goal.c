@@ -172,10 +172,18 @@ double goal_longest(const struct goal *goal)
     return INFINITY;
 }
 
-/* Whether the metric is one of a training that grows with its wall time. */
-static bool takes_time(const char *name)
+/* Metrics of a training that grow with its wall time, by the begin of their names; the metric of an iteration whose sum over all
+ * steps they cannot go below, and how many of its units make one of theirs. */
+static const struct growing { const char *begin, *iteration; double units; } growing[] = {
+    {"days", "iteration_time_s", SECONDS_A_DAY}, {"training_gpu_hours", "gpu_hours", 1}, {"training_cost", "cost", 1},
+};
+
+static const struct growing *growing_of(const char *name)
 {
-    return !strncmp(name, "days", 4) || !strncmp(name, "training_gpu_hours", 18) || !strncmp(name, "training_cost", 13);
+    for (size_t i = 0; i < COUNT(growing); i++)
+        if (!strncmp(name, growing[i].begin, strlen(growing[i].begin)))
+            return &growing[i];
+    return NULL;
 }
 
 bool goal_trains(const struct goal *goal)
@@ -194,7 +202,7 @@ bool goal_is_timely(const struct goal *goal)
     static const char timely[] = "iteration_time_s samples_per_s tokens_per_s tokens_per_s_per_gpu gpus cost gpu_hours";
 
     for (size_t i = 0; i < goal->nobjectives; i++)
-        if (!word_in(timely, goal->objectives[i].name) && !(goal->steady && takes_time(goal->objectives[i].name)))
+        if (!word_in(timely, goal->objectives[i].name) && !(goal->steady && growing_of(goal->objectives[i].name)))
             return false;
     return true;
 }
@@ -211,7 +219,7 @@ double goal_longest_step(const struct goal *goal, const json_t *metrics)
     double steps = number_of(metrics, "training_steps"), longest = INFINITY;
 
     for (size_t i = 0; i < goal->nlimits && goal->steady && goal->same_steps; i++)
-        if (!strncmp(goal->limits[i].name, "days", 4) && steps > 0)
+        if (growing_of(goal->limits[i].name) == growing && steps > 0)
             longest = fmin(longest, goal->limits[i].value * SECONDS_A_DAY / steps);
     return longest;
 }
@@ -222,11 +230,10 @@ double goal_seconds(const struct goal *goal, const json_t *metrics)
 
     for (size_t i = 0; i < goal->nobjectives; i++) {
         const char *name = goal->objectives[i].name;
-        double one = !strncmp(name, "days", 4) ? seconds / SECONDS_A_DAY :
-                     !strncmp(name, "training_cost", 13) ? number_of(metrics, "cost") : number_of(metrics, "gpu_hours");
+        const struct growing *grows = growing_of(name);
 
-        if (takes_time(name))
-            longest = fmax(longest, seconds * number_of(metrics, name) / (steps * one));     /* fmax ignores NaN */
+        if (grows)      /* fmax ignores NaN */
+            longest = fmax(longest, seconds * number_of(metrics, name) * grows->units / (steps * number_of(metrics, grows->iteration)));
     }
     return longest;
 }
@@ -237,8 +244,7 @@ double goal_miss(const struct goal *goal, const json_t *row, const struct goal_l
 
     for (size_t i = 0; i < goal->nlimits; i++) {
         const struct goal_limit *kept = &goal->limits[i];
-        const json_t *json = json_object_get(json_object_get(row, "metrics"), kept->name);
-        double found = json_is_number(json) ? json_number_value(json) : NAN;
+        double found = number_of(json_object_get(row, "metrics"), kept->name);
         double over = kept->most ? kept->value - found : found - kept->value;
 
         if (over <= 0)
