@@ -378,9 +378,29 @@ def test_programs():
     for program in ("generate_text.py", "tools/run_inference.py", "-m tools.text_server", "evaluate_llama.py"):
         rc, scenario, said = run("megatron", PLACE + "%s %s" % (program, MODEL))
         expect(rc == 4 and "trains nothing" in said, program, said)
-    for more, size in (("--vocab-size 1000 --extra-vocab-size 24", 1024), ("--extra-vocab-size 24", None)):
+    patched = "--patch-tokenizer-type %sTokenizer --extra-vocab-size %d"    # the sums are published models' vocabularies
+    for more, size in (("--vocab-size 1000 --extra-vocab-size 24", 1024), ("--extra-vocab-size 24", None),
+                       (patched % ("LLama3", 256), 128256), (patched % ("Qwen3", 293), 151936), (patched % ("Qwen2", 421), 152064),
+                       (patched % ("DeepSeekV2", 2400), 102400), (patched % ("DeepSeekV2", 467), 129280),
+                       (patched % ("DeepSeekV2", 1), None), (patched % ("Unheard", 0), None)):
         rc, scenario, said = run("megatron", PLACE + "pretrain_qwen.py %s %s" % (MODEL.replace("--vocab-size 1024", ""), more))
         expect((rc == 0 and number("vocabulary", scenario) == size) if size else "--set vocab-size" in said, more, said)
+
+
+def test_forks():
+    """Arguments of Pai-Megatron-Patch are read as its code means them."""
+    moe = "--num-experts 8 --moe-router-topk 2 --moe-grouped-gemm "
+    for more, key, value in (("--use-llama2-rotary-position-embeddings", "positions", 0),
+                             (moe + "--enable-shared-expert --shared-moe-ffn-hidden-size 5632", "shared_experts", None),
+                             ("--multi-latent-attention --kv-lora-rank 512 --qk-nope-head-dim 96 --qk-rope-head-dim 32 "
+                              "--v-head-dim 64", "rope_head_size", 32)):
+        rc, scenario, said = run("megatron", PLACE + "pretrain_llama.py %s %s" % (MODEL, more))
+        expect(rc == 0 and key + ": " in scenario and (value is None or number(key, scenario) == value), more, said + scenario)
+    for zero, strategy in ((2, "optim_grads"), (3, "optim_grads_params")):
+        rc, scenario, said = run("megatron", PLACE + "pretrain_gpt.py %s --use-megatron-fsdp --ckpt-format fsdp_dtensor "
+                                 "--data-parallel-sharding-strategy %s --use-distributed-optimizer --overlap-grad-reduce "
+                                 "--overlap-param-gather" % (MODEL, strategy))
+        expect(rc == 0 and number("zero", scenario) == zero, "weights are gathered beside forwards anyway", said)
 
 
 def test_other_models():
