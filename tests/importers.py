@@ -734,6 +734,12 @@ def test_trainers():
             ("axolotl", AXOLOTL + "adapter: lora\nlora_r: 8\nlora_target_modules: [q_proj, k_proj, v_proj, o_proj]\n",
              ["rank: 8", "targets: [qkv, projection]"]),
             ("axolotl", AXOLOTL + "adapter: lora\nlora_r: 8\nlora_target_modules: [q_proj, v_proj]\n", None),
+            ("axolotl", AXOLOTL + "fsdp: [full_shard, auto_wrap]\nfsdp_config: {sharding_strategy: FULL_SHARD}\n"
+             "use_sonicmoe: true\nflash_attn_rms_norm: true\neta_min: 0\n", ["zero: 3"]),
+            ("axolotl", AXOLOTL + "fsdp: [full_shard]\nfsdp_config: {sharding_strategy: SHARD_GRAD_OP}\n", None),
+            ("axolotl", AXOLOTL + "model_quantization_config: Mxfp4Config\n", None),
+            ("axolotl", AXOLOTL + "model_quantization_config: Mxfp4Config\nmodel_quantization_config_kwargs: {dequantize: true}\n", ["mixed-bf16"]),
+            ("axolotl", AXOLOTL + "trl: {beta: 0.1}\n", None), ("axolotl", AXOLOTL + "expert_parallel_size: 2\n", None),
             ("axolotl", AXOLOTL + "fsdp_config: {auto_wrap_policy: X}\n", None),
             ("axolotl", AXOLOTL + "load_in_8bit: true\n", None), ("axolotl", AXOLOTL + "gradient_chekpointing: true\n", None),
             ("llama-factory", FACTORY + "finetuning_type: full\nbf16: true\n",
