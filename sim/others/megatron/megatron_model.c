@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/base.h"
+#include "config/conf.h"
 #include "launch/imported.h"
 #include "launch/launch.h"
 
