@@ -255,6 +255,19 @@ def test_titan():
                         expect(sum(blocks) == layers and len(blocks) == chunks * pipeline, "split of " + text, scenario)
 
 
+def test_titan_models():
+    """Models of torchtitan's registry that are presets here; keys of its first releases."""
+    text = '[model]\nname = "%s"\nflavor = "%s"\n[training]\nlocal_batch_size = 1\nseq_len = 4096\n'
+    for name, flavor, preset in (("qwen3", "30B-A3B", "qwen3-30b-a3b"), ("deepseek_v3", "16B", "deepseek-v2-lite"),
+                                 ("llama2", "13B", "llama2-13b"), ("qwen3", "31B", None)):
+        rc, scenario, said = run("torchtitan", text % (name, flavor), "--set", "nnodes=1", "--set", "nproc_per_node=8")
+        expect((rc == 0 and "preset: " + preset in scenario) if preset else rc == 4, name + flavor, said)
+    old = text % ("llama3", "8B") + 'data_parallel_degree = %d\nfp8_linear = "%s"\n'
+    for data, narrow, zero in ((-1, "", 3), (8, "", 3), (-1, "dynamic", None)):
+        rc, scenario, said = run("torchtitan", old % (data, narrow), "--set", "nnodes=1", "--set", "nproc_per_node=8")
+        expect((rc == 0 and number("zero", scenario) == zero) if zero else rc == 4, "of 2024", said + scenario)
+
+
 NEMO = """data: {seq_length: 4096, micro_batch_size: 1, global_batch_size: 64}
 trainer: {devices: 8, num_nodes: 1}
 model: {config: {_target_: nemo.collections.llm.gpt.model.llama.Llama3Config8B}}
