@@ -168,7 +168,9 @@ static void print_proven(const struct space *space, const struct plan_outcome *o
     const struct goal *goal = &space->goal;
     const char *which = leaves_out(space, outcome) ? " that the release can run" : "";
 
-    if (front && !goal->nobjectives)
+    if (space_compares(space) && !goal->nobjectives)
+        fprintf(out, "proven: each is the fastest of these axes%s in this simulator on its hardware and number of GPUs\n", which);
+    else if (front && !goal->nobjectives)
         fprintf(out, "proven: each is the fastest of these axes%s in this simulator on its number of GPUs; numbers of GPUs "
                 "on which fewer are faster are left out\n", which);
     else if (front) {

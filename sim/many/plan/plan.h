@@ -91,7 +91,7 @@ void plan_release(struct plan_outcome *outcome);
  * by whether they surely fit and then by how few exotic degrees they have. They are ranked by the goal's
  * first objective; without one by iteration time or, where batches differ, by throughput. *front: there are several
  * objectives, and only rows are kept that no other row betters in all of them. Without objectives several numbers of
- * GPUs are one. */
+ * GPUs are one. Of hardware that is compared (plan_is_hardware) the best of each is kept. */
 int plan_order(struct results *results, const struct plan_outcome *outcome, const struct goal *goal, bool *front,
                struct error *err);
 

@@ -173,6 +173,19 @@ static bool several(const struct results *results, const char *name)
     return false;
 }
 
+/* The keys of the hardware that the rows compare. */
+static struct results_keys hardware_of(struct results *results)
+{
+    int *keys = ARENA_ARRAY(&results->arena, int, results->keys.count + 1);
+    size_t count = 0;
+
+    for (size_t i = 0; i < results->keys.count; i++)
+        if (results->keys.items[i].from == KEY_POINT && plan_is_hardware(results->keys.items[i].name) &&
+            several(results, results->keys.items[i].name))
+            keys[count++] = (int)i;
+    return (struct results_keys){keys, count};
+}
+
 /* What is fast: the time of an iteration or, of batches that differ, the throughput. */
 static struct objective speed_of(const struct results *results)
 {
@@ -203,6 +216,7 @@ int plan_order(struct results *results, const struct plan_outcome *outcome, cons
     struct objective objectives[GOAL_OBJECTIVES];
     bool most[GOAL_OBJECTIVES];
     int keys[GOAL_OBJECTIVES];
+    struct results_keys hardware;
     size_t count;
 
     if (results_read(results, &question, err))
@@ -217,12 +231,18 @@ int plan_order(struct results *results, const struct plan_outcome *outcome, cons
             return 0;
     }
     results_keep_numbers(results, keys, count);
-    *front = count > 1;
-    if (*front)
-        results_front(results, keys, most, count);
+    hardware = hardware_of(results);
+    *front = count > 1 || hardware.count;
+    if (count > 1)
+        results_front(results, keys, most, count, hardware);
     results_sort(results, keys[0], most[0]);
     results_rank(results, keys[0], most[0]);
-    if (!*front)
+    if (count == 1)
         plan_order_ties(results, keys[0], most[0]);
+    if (count == 1 && hardware.count) {
+        results_per(results, hardware, 1);
+        results_sort(results, keys[0], most[0]);
+        results_rank(results, keys[0], most[0]);
+    }
     return 0;
 }
