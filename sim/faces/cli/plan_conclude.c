@@ -315,7 +315,7 @@ void plan_conclude(const struct space *space, const struct plan_options *options
         print_largest(results, out);
     if (outcome->status == PLAN_NONE_FEASIBLE && isfinite(outcome->miss.share))
         print_miss(&outcome->miss, out);
-    else if (outcome->counts.by_rule + outcome->counts.refused == outcome->counts.considered)
+    else if (outcome->counts.by_rule + outcome->counts.refused == outcome->counts.considered && !outcome->located.count)
         print_going(space, out);
     else if (outcome->status == PLAN_NONE_FEASIBLE) {
         plan_print_cause(space, outcome, out);

@@ -188,9 +188,13 @@ int training_load(struct arena *arena, const struct node *value, void *object, s
 /* Whether there is such a platform or GPU. */
 static bool is_hardware(struct arena *arena, const char *name, struct error *err)
 {
+    static const struct data_kind kinds[] = {{"platforms", "platform", NULL}, {"platforms/gpus", "GPU", NULL}};
     const char *path = NULL;
 
-    return (!data_file(arena, "platforms", name, &path, err) && path) || (!data_file(arena, "platforms/gpus", name, &path, err) && path);
+    for (size_t i = 0; i < COUNT(kinds) && !path; i++)
+        if (data_file(arena, kinds[i].folder, name, &path, err) || (!path && (path = data_meant(arena, &kinds[i], name, (struct loc){0}, err))))
+            break;
+    return path;
 }
 
 const struct node *price_of_own(struct arena *arena, const struct node *root, struct error *err)

@@ -47,8 +47,9 @@ struct plan_counts {
 /* A point whose row failed: its number, and how and why that was. */
 struct plan_failure { uint64_t number; const char *status, *reason; };
 
-/* Why points are refused: the rule of error_kind_names, how many, and the message of the first. */
-struct plan_refusal { const char *rule, *example; size_t count; };
+/* Why points are refused: the rule of error_kind_names, how many, and the message of the first; how many of them only after their
+ * replay, as a training that cannot progress. */
+struct plan_refusal { const char *rule, *example; size_t count, replayed; };
 
 /* The row that comes nearest to a limit that it misses. */
 struct plan_miss { const struct goal_limit *limit; double value, share; };    /* share: of the limit; INFINITY: none */
