@@ -32,7 +32,7 @@ scenario() # PLATFORM NODES [LINE...]
 
 plan() # OPTION...
 {
-    rm -rf out.plan
+    [ "${kept:-}" ] || rm -rf out.plan
     "$dtsim" plan scenario.yaml -j 2 -o out.plan "$@" --json >plan.json 2>err
 }
 
@@ -353,6 +353,12 @@ hardware()
         a=${platforms[RANDOM % 2]} b=${platforms[2 + RANDOM % 2]} rates="$((RANDOM % 9 + 1)) GB/s,$((RANDOM % 50 + 20)) GB/s"
         scenario "$a" 2
         sed -i "s/hidden: 1024/hidden: $((1024 << i))/" scenario.yaml
+        plan --verify 0 --set strategy.tensor=1,2,4 --set strategy.pipeline=1,2 --set batch.micro=1,2 --set "cluster.platform=$a,$b" \
+            --set "cluster.network.bandwidth=$rates" --set "price=$prices" || fail "$(cat err)"
+        kept=1 plan --verify 0 --set strategy.tensor=1,2,4 --set strategy.pipeline=1,2 --set batch.micro=1,2 \
+            --set "cluster.network.bandwidth=$rates" || fail "$(cat err)"
+        python3 -c 'import json
+assert len(json.load(open("plan.json"))["rows"]) == 2' || fail "rows of an earlier plan in the same folder are taken for others"
         plan --verify 0 --set strategy.tensor=1,2,4 --set strategy.pipeline=1,2 --set batch.micro=1,2 --set "cluster.platform=$a,$b" \
             --set "cluster.network.bandwidth=$rates" --set "price=$prices" || fail "$(cat err)"
         cp plan.json table.json

@@ -147,15 +147,13 @@ void plan_print(const struct space *space, const struct plan_options *options, c
     size_t shown = plan_shown(options, results);
     int *columns = results ? xcalloc(results->keys.count + 1, sizeof *columns) : NULL;
 
-    print_axes(space, out);
-    print_counts(space, outcome, out);
     if (shown) {
         const struct results_look look = {
             .columns = columns, .count = columns_of(space, results, columns), .most = shown,
         };
 
-        fputs(space_compares(space) ? "\nthe best of each\n" :
-              front && !space->goal.nobjectives ? "\nthe fastest of each number of GPUs\n" : "\n", out);
+        fputs(space_compares(space) ? "the best of each\n" :
+              front && !space->goal.nobjectives ? "the fastest of each number of GPUs\n" : "", out);
         results_print(results, &look, out);
         if (space_compares(space))
             print_unknown(results, shown, out);
@@ -168,5 +166,8 @@ void plan_print(const struct space *space, const struct plan_options *options, c
         fprintf(out, "/rank-01.yaml%s%s\n", shown > 1 ? " and so on" : "",
                 options->beside ? "; the folder above it keeps a better result of an earlier plan" : "");
     }
+    fputc('\n', out);
+    print_axes(space, out);
+    print_counts(space, outcome, out);
     free(columns);
 }

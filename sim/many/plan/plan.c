@@ -339,7 +339,7 @@ int plan_search(struct space *space, const struct plan_options *options, struct 
     int rc;
 
     *outcome = (struct plan_outcome){.counts.considered = space->selection.looked, .nearest.lacks = INFINITY,
-                                     .miss.share = INFINITY, .halved = {0, NAN, NAN}};
+                                     .miss.share = INFINITY, .halved = {0, NAN, NAN, false}};
     for (size_t i = 0; i < space->nrules; i++)
         *(space->rules[i].of_states ? &outcome->counts.memory : &outcome->counts.by_rule) += space->selection.dropped[i];
     rc = run(&search, err);

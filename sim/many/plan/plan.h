@@ -69,8 +69,9 @@ struct plan_outcome {
     size_t may_tie;                  /* pruned points that may tie with the fastest of as many GPUs and samples, at most */
     struct sweep_verified verified;      /* of the rows that are shown */
     int fewest;                      /* GPUs on which one fits, where none does on these (plan_fewest of cli); 0: not looked for */
-    struct { size_t row; double seconds, first; } halved;    /* s on a network half as fast (plan_halve of cli): of the shown
-                                        rows the fastest, and of the first one; NaN: not known */
+    struct { size_t row; double seconds, first; bool splits; } halved;    /* s on a network half as fast or, where nodes are of several
+                                        kinds, with layers by their speed (splits; plan_halve of cli): of the shown rows the
+                                        fastest, and of the first one; NaN: not known */
     bool unverified;                 /* the time ran out before the first of them began */
     struct locations located;        /* the points that were replayed, with the ids of their rows */
     double seconds[3];               /* of bounds, of replays, of the verification */

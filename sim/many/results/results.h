@@ -76,6 +76,8 @@ void results_sort_points(struct results *results);
 void results_sort(struct results *results, int key, bool largest_first);
 /* Some keys. */
 struct results_keys { const int *items; size_t count; };
+/* Whether two rows have the same values under all of them, or both none. */
+bool results_alike(const struct results *results, size_t a, size_t b, struct results_keys keys);
 /* Keeps the rows that no other one with the same values under `within` betters: is as good in every key and better in one.
  * All must have numbers. */
 void results_front(struct results *results, const int *keys, const bool *largest, size_t count, struct results_keys within);

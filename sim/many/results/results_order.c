@@ -113,12 +113,14 @@ static bool as_good(const double *a, const double *b, size_t count)
     return true;
 }
 
-/* Whether two rows have the same values under all of the keys. */
-static bool are_alike(const struct results *results, size_t a, size_t b, struct results_keys keys)
+bool results_alike(const struct results *results, size_t a, size_t b, struct results_keys keys)
 {
-    for (size_t k = 0; k < keys.count; k++)
-        if (!json_equal(results_json(results, a, keys.items[k]), results_json(results, b, keys.items[k])))
+    for (size_t k = 0; k < keys.count; k++) {
+        const json_t *one = results_json(results, a, keys.items[k]), *other = results_json(results, b, keys.items[k]);
+
+        if (one != other && !json_equal(one, other))
             return false;
+    }
     return true;
 }
 
@@ -139,10 +141,10 @@ void results_front(struct results *results, const int *keys, const bool *largest
             own[k] = results_value(results, i, keys[k]).number * (largest[k] ? -1 : 1);
         for (size_t j = 0; j < i && keep[i]; j++)
             keep[i] = !keep[j] || !as_good(numbers + j * count, own, count) ||
-                      as_good(own, numbers + j * count, count) || !are_alike(results, i, j, within);
+                      as_good(own, numbers + j * count, count) || !results_alike(results, i, j, within);
         for (size_t j = i; j-- > 0 && keep[i] && numbers[j * count] == own[0];)
             keep[j] &= !as_good(own, numbers + j * count, count) || as_good(numbers + j * count, own, count) ||
-                       !are_alike(results, i, j, within);
+                       !results_alike(results, i, j, within);
     }
     results_keep(results, keep);
     free(numbers);
@@ -157,7 +159,7 @@ void results_per(struct results *results, struct results_keys keys, size_t most)
         size_t before = 0;
 
         for (size_t j = 0; j < i && before < most; j++)
-            before += keep[j] && are_alike(results, i, j, keys);
+            before += keep[j] && results_alike(results, i, j, keys);
         keep[i] = before < most;
     }
     results_keep(results, keep);
