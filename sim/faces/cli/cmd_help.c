@@ -7,6 +7,7 @@
 #include "cli/said.h"
 #include "collective/collective.h"
 #include "config/field.h"
+#include "config/named.h"
 #include "expression/expression.h"
 #include "expression/rule.h"
 #include "files/data.h"
@@ -161,12 +162,17 @@ static bool help_files(const char *name, struct error *err)
     struct arena arena = {0};
     int shown = 0;
 
-    for (size_t i = 0; list_at(i) && !data_is_path(name) && !err->count; i++) {
-        const char *path = NULL;
+    for (size_t i = 0; list_at(i) && !err->count; i++) {
+        const struct data_kind kind = {list_folder(i), "name", NULL};
+        const char *path = NULL, *meant = name;
         size_t length;
         char *text;
 
-        if (!list_folder(i) || data_file(&arena, list_folder(i), name, &path, err) || !path)
+        if (!kind.folder || (!data_is_path(name) && data_file(&arena, kind.folder, name, &path, err)))
+            continue;
+        if (!path && (meant = data_meant(&arena, &kind, name, (struct loc){.file = "help"}, err)))
+            data_file(&arena, kind.folder, meant, &path, err);
+        if (!path)
             continue;
         text = file_read(path, "file", CONF_MAX_BYTES, (struct loc){.file = path}, &length, err);
         if (!text)
