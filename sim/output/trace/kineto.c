@@ -178,12 +178,12 @@ static void write_trace(const struct trace_file *file, FILE *out)
 int kineto_write(struct trace *trace, FILE *log, struct error *err)
 {
     if (trace->request->merge)
-        return trace_put("trace.json", &(struct trace_file){trace, -1, write_trace, true}, true, log, err);
+        return trace_put("trace.json", &(struct trace_file){trace, -1, write_trace, NULL}, true, log, err);
     for (int rank = 0; (rank = recorded_next_rank(&trace->run, rank)) >= 0; rank++) {
         char name[40];
 
         snprintf(name, sizeof name, "rank-%d.json", rank);
-        if (trace_put(name, &(struct trace_file){trace, rank, write_trace, true}, false, log, err))
+        if (trace_put(name, &(struct trace_file){trace, rank, write_trace, NULL}, false, log, err))
             return -1;
     }
     return 0;
