@@ -203,6 +203,23 @@ if ! grep -q __asan_init "$dtsim" && python3 mistakes.py; then
 4 validate top.yaml
 END
     echo "$tried files of 80,000 mistakes"
+    # Budgets of memory hold while a scenario is read and its stages are made: MiB that a command may hold, its words.
+    cat >held.py <<'END'
+import resource, subprocess, sys
+open('layers.yaml', 'w').write('cluster: ideal\nbatch: {micro_batches: 4}\nstrategy: {pipeline: 2}\nmodel:\n  layers:\n' +
+                               '    - {forward: 1 ms, backward: 1 ms}\n' * 150000)
+for most, budget, code, words in (36, '30 MiB', 7, 'run layers.yaml'), (240, '200 MiB', 7, 'run layers.yaml'), (
+        400, '40 MiB', 3, 'sweep layers.yaml --set batch.micro_batches=1,2 -o held -j 1'):
+    child = subprocess.Popen([sys.argv[1], *words.split(), '--engine', 'fast', '--budget', budget], stdout=subprocess.DEVNULL,
+                             stderr=subprocess.DEVNULL)
+    status, usage = child.wait(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    held = usage.ru_maxrss >> 10         # of the largest so far
+    if status != code or held > most:
+        sys.exit(f'{words} --budget {budget}: exit code {status}, {held} MiB')
+END
+    python3 held.py "$dtsim" >said 2>&1
+    code=$?
+    [ $code = 0 ] || complain "budgets of memory"
 fi
 
 # Nobody writes these pipes: in a folder they are refused, and what a command names is waited for within the budget alone.
