@@ -846,6 +846,63 @@ def test_torchtitan_2026():
                int(said["parallelism.data_parallel_shard_degree"]) == shard // context and
                int(said["parallelism.data_parallel_replicate_degree"]) == data * context // shard and
                said["activation_checkpoint"] == "FullAC.Config()" and "import llama3_70b" in done.stdout, "titan", done.stdout)
+    nodes = ("--cluster", "dgx-h100", "--set", "nnodes=8", "--set", "nproc_per_node=8", "--hf-config", "config.json")
+    job = done.stdout.replace("per_stage = 20", "per_stage = 4")
+    for line, wanted in (("training.dtype = \"float16\"", "training.dtype: 'float16' is not simulated"),
+                         ("activation_checkpoint = MemoryBudgetAC.Config()", "'MemoryBudgetAC.Config()' is not simulated"),
+                         ("optimizer.implementation = \"for-loop\"", "'for-loop' is not simulated"),
+                         ("parallelism.pipeline_parallel_schedule = \"Other\"", "'Other' is not simulated"),
+                         ("parallelism.fsdp_reshard_after_forward = \"sometimes\"", "'sometimes' is not simulated")):
+        rc, scenario, message = run("torchtitan-2026", job.replace("    return", "    config." + line + "\n    return"), *nodes)
+        expect(rc == 4 and wanted in message, line, message)
+    rc, scenario, message = run("torchtitan-2026", job, *nodes)
+    expect(rc == 0 and "not known here" not in message, "job", message)
+    rc, scenario, message = run("torchtitan-2026", job.replace("= llama3_70b()", "= mine()"), *nodes)
+    expect(rc == 0 and "warning: config: what mine sets is not known here" in message, "mine", message)
+    steps = re.sub(r"\n.*num_tokens_per_train_step.*", "", job)
+    rc, scenario, message = run("torchtitan-2026", steps, *nodes)
+    expect(rc == 0 and "micro_batches: 8" in scenario and "global" not in scenario, "num_pp_microbatches", message + scenario)
+    for model in "vit-l-16", "t5-large", "bert-large":
+        with open("other.yaml", "w") as file:
+            file.write("model: {preset: %s}\ncluster: {platform: dgx-h100, nodes: 1}\nbatch: {micro: 1, global: 64}\n"
+                       "memory: {precision: mixed-bf16}\n" % model)
+        for kind in "torchtitan", "torchtitan-2026":
+            done = subprocess.run([DTSIM, "emit", kind, "other.yaml"], capture_output=True, text=True, check=False)
+            expect(done.returncode == 5 and "cannot be told to torchtitan" in done.stderr, kind + " " + model, done.stdout + done.stderr)
+
+
+def test_wrong_dialects():
+    """A dialect that anybody may write: what nobody would read, or nothing would say, is an error at its place."""
+    good = TENFOLD % ("--", "arguments")
+    for old, new, said in (
+            ("rows:\n", "  odd: {kind: word}\nrows:\n", r":18:8: error: nobody reads 'odd'"),
+            ("{say: {shard: states}, is: {strategy.zero: 1}}", "{say: {shard: states}, is: {strategy.zerro: 1}}",
+             r":\d+:7: error: scenarios have no 'strategy.zerro'"),
+            ("{strategy.zero: 1}}", "{strategy.zero: Z}}", r":\d+:7: error: nothing says what Z is"),
+            ("{say: {heads: H}, is", "{say: {heads: H, depth: D}, is", r":\d+:7: error: nothing says what D is"),
+            ("{strategy.zero: 3}}", "{strategy.zero: 3}, only: imports}", r":\d+:\d+: error: expected import or emit"),
+            ("{strategy.zero: 3}}", "{strategy.zero: 3}, where: strategy.tensr > 1}", r"scenarios have no such key"),
+            ("{strategy.zero: 3}}", "{strategy.zero: 3}, unless: shards}", r":\d+:7: error: a row.* asks for 'shards', which is no"),
+            ("refuse: <S> is", "refuse: <T> is", r":\d+:7: error: nothing says what T is")):
+        with open("wrong.yaml", "w") as file:
+            file.write(good.replace(old, new))
+        expect(good != good.replace(old, new), new, "the text is not there")
+        rc, scenario, message = run("./wrong.yaml", "torchrun --nnodes 1 --nproc_per_node 8 tenfold.py --depth 24\n", "--cluster", "dgx-h100")
+        expect(rc == 4 and not scenario and re.search(said, message), new, message)
+
+
+def test_words_of_rows():
+    """A value that no row takes is refused, and an argument that no row asks for is named."""
+    begin = "torchrun --nnodes 2 --nproc_per_node 8 tenfold.py --depth 24 --width 1024 --length 2048 --words 32000 --batch "
+    with open("tenfold.yaml", "w") as file:
+        file.write(TENFOLD.replace("    - {say: {shard: S}, where: S != 'none', missing: strategy.zero, refuse: <S> is not simulated}\n", "") %
+                   ("--", "arguments"))
+    for words, said in (("2,8 --heads 16 --shard most", "shard: 'most' is not simulated; expected one of states, all"),
+                        ("2 --heads 16", "batch: '2' is not simulated"), ("2,8,4 --heads 16", "batch: '2,8,4' is not simulated"),
+                        ("2,8 --heads 16 --format double", "format: 'double' is not simulated"),
+                        ("2,8 --heads 16 --shard none", None), ("2,8 --heads 16 --shard all", None)):
+        rc, scenario, message = run("./tenfold.yaml", begin + words + "\n", "--cluster", "dgx-h100")
+        expect((rc == 4 and said in message) if said else (rc == 0 and scenario), words, message)
 
 
 def main():
