@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -22,22 +21,6 @@ static double now(void)
 
     clock_gettime(CLOCK_MONOTONIC, &time);
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
-/* B of physical memory that this process holds (the second number of proc(5)'s statm, in pages). Where there is no
- * /proc, the most that it ever held (getrusage(2), in KiB). */
-static double memory_held(void)
-{
-    FILE *file = fopen("/proc/self/statm", "re");
-    unsigned long pages = 0;
-    struct rusage usage;
-
-    if (file && fscanf(file, "%*u %lu", &pages) != 1)
-        pages = 0;
-    if (file)
-        fclose(file);
-    return pages ? (double)pages * (double)sysconf(_SC_PAGESIZE) :
-           getrusage(RUSAGE_SELF, &usage) ? 0 : 1024 * (double)usage.ru_maxrss;
 }
 
 int budget_parse(const char *text, struct budget *budget)
