@@ -140,6 +140,12 @@ int progress_patience(const struct progress *progress)
     return left > 1e6 ? 1000000000 : left > 0 ? (int)(1000 * left) + 1 : 0;
 }
 
+/* What limits the memory, for messages. */
+static const char *memory_limit(const struct progress *progress)
+{
+    return strncmp(progress->option, "--", 2) ? progress->option : "--budget";
+}
+
 int progress_check(const struct progress *progress, struct error *err)
 {
     char count[2][48], spent[48], simulated[48], far[200] = "";
@@ -157,7 +163,7 @@ int progress_check(const struct progress *progress, struct error *err)
     else if (progress->done)
         snprintf(far, sizeof far, ": %s operations so far, none replayed", count[0]);
     return error_add(err, EXIT_STOPPED, (struct loc){0}, "stopped by %s %s, %s%s",
-                     memory ? "--budget" : progress->option,
+                     memory ? memory_limit(progress) : progress->option,
                      memory ? unit_format_short(UNIT_BYTES, progress->bytes, spent, sizeof spent)
                             : unit_format_short(UNIT_TIME, progress->seconds, spent, sizeof spent),
                      progress->doing, far);
@@ -183,9 +189,9 @@ int progress_admit(struct progress *progress, double operations, struct error *e
     bytes = memory_held() + operations * OPERATION_BYTES;
     if (bytes <= progress->bytes)
         return 0;
-    return error_add(err, EXIT_STOPPED, (struct loc){0}, "stopped by --budget %s, before lowering: needs about %s for "
+    return error_add(err, EXIT_STOPPED, (struct loc){0}, "stopped by %s %s, before lowering: needs about %s for "
                      "%s operations",
-                     unit_format_short(UNIT_BYTES, progress->bytes, have, sizeof have),
+                     memory_limit(progress), unit_format_short(UNIT_BYTES, progress->bytes, have, sizeof have),
                      unit_format_short(UNIT_BYTES, bytes, need, sizeof need),
                      unit_format_short(UNIT_COUNT, operations, count, sizeof count));
 }

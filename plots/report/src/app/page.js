@@ -18,6 +18,8 @@ const measure = ['iteration_time_s', 'iteration_time_s_p10', 'iteration_time_s_p
 async function dropped(variant, file) {
   if (file.size > textMost) throw new Error(`${short(file.name)} has more than 900 KiB`);
   const text = await file.text();
+  if (text.startsWith('#!') || /\.sh$/.test(file.name))
+    throw new Error(`${short(file.name)} is a launch script, which needs bash: 'dtsim import megatron ${short(file.name)} > run.yaml' makes a scenario of it, which this page reads`);
   let config = null;
   try { config = JSON.parse(text); } catch { /* it is YAML then */ }
   if (config && typeof config === 'object' && (config.model_type || config.text_config))
