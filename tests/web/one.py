@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 
-from browser import Browser
+from browser import Browser, CONTRAST
 from firefox import Firefox
 
 dtsim, page = (os.path.realpath(path) for path in sys.argv[1:3])
@@ -136,6 +136,40 @@ def check(browser, name):
     assert value(browser) > 0
 
 
+def lesson(browser, name):
+    """Five steps, each a state of the page, whose numbers are those of closed forms."""
+    browser.run("location.hash = '#lesson=1'")
+    for number, (bubble, memory) in enumerate((("20.0 %", "12 GiB"), ("20.0 %", "4 GiB"), ("11.1 %", "5.5 GiB"), ("7.7 %", "4 GiB"),
+                                               ("4.0 %", "4 GiB")), 1):
+        browser.wait(f"return document.getElementById('lesson')?.textContent.includes('{number} of 5')", 20)
+        settled(browser)
+        browser.wait("return !document.getElementById('lesson').textContent.includes('being computed')", 20)      # both variants
+        said = browser.run("return document.getElementById('lesson').textContent")
+        assert bubble in said and memory in said and said.count(". ") >= 1, said
+        assert f"lesson={number}&" in browser.run("return location.hash"), browser.run("return location.hash")
+        browser.run("document.getElementById('lesson-next').click()")
+    put(browser, "field-strategy-pipeline", "2")
+    settled(browser)
+    assert "You have changed values" in browser.run("return document.getElementById('lesson').textContent")
+    browser.run("document.getElementById('lesson-end').click()")
+    browser.wait("return !document.getElementById('lesson') && !location.hash.includes('lesson')")
+    print(f"{name}: the lesson's five steps")
+
+
+NAMELESS = """
+    const name = one => one.getAttribute('aria-label') || [...(one.labels ?? [])].map(label => label.textContent).join('') || one.title
+        || one.getAttribute('aria-labelledby') || one.textContent.trim();
+    return [...document.querySelectorAll('button, select, input:not([hidden]), textarea, summary, canvas:not([aria-hidden]), [role=img], [role=button]')]
+        .filter(one => one.getClientRects().length && !name(one)).map(one => one.outerHTML.slice(0, 160))"""
+UNREACHED = """
+    return [...document.querySelectorAll('button:not(:disabled), select, input:not([hidden]), summary, #timeline')]
+        .filter(one => one.getClientRects().length && one.tabIndex < 0).map(one => one.outerHTML.slice(0, 160))"""
+NARROW = """
+    const context = document.createElement('canvas').getContext('2d');
+    return [...document.querySelectorAll('.field:not(.long) select, .theme select')].filter(one => { context.font = getComputedStyle(one).font;
+        return context.measureText(one.selectedOptions[0]?.textContent ?? '').width + 26 > one.clientWidth; }).map(one => one.id)"""
+
+
 def without(name, sentence):
     """A browser without something says so."""
     browser = Browser()
@@ -153,17 +187,25 @@ def looks(browser):
         browser.wait("return document.getElementById('timeline')?.dataset.ms", 20)
         wide = browser.run("return document.documentElement.scrollWidth")
         assert wide <= width, (width, wide)
+        for script in (NAMELESS, UNREACHED, NARROW):
+            assert not browser.run(script), (width, browser.run(script))
+        contrast = browser.run(CONTRAST)
+        assert contrast[0] >= 4.5, contrast
         if pictures:
             browser.driver.save_screenshot(f"{pictures}/{width}-{'dark' if dark else 'light'}.png")
 
 
 chromium = Browser()
 check(chromium, "Chromium")
+lesson(chromium, "Chromium")
 chromium.check_quiet(page)
-looks(chromium)
+put(chromium, "tour", "06-3d")
+settled(chromium)
+looks(chromium)                  # 640 pixels are 1,280 at 200 %
 chromium.close()
 without("DecompressionStream", "has no DecompressionStream")
 without("WebAssembly", "has no WebAssembly")
 firefox = Firefox()
 check(firefox, "Firefox")
+lesson(firefox, "Firefox")
 firefox.close()
