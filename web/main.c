@@ -17,7 +17,7 @@ struct cache *web_cache(void);
 char *web_known(void);
 /* The answer to a question (app/computed.h). */
 char *web_answer(struct cache *cache, const char *question);
-/* The answer where the worker that computed it was stopped (enum pool_loss), or ended; `how`: its last words. */
+/* The answer where the worker that computed it did not end (POOL_UNWANTED), or died (POOL_CRASH); `how`: its last words. */
 char *web_lost(int why, const char *how);
 
 struct cache *web_cache(void)
@@ -56,7 +56,7 @@ char *web_lost(int why, const char *how)
     char *text;
 
     error_add(&words, EXIT_UNEXPECTED, (struct loc){0}, "%s", how);
-    requested_lost(why == POOL_UNWANTED, (enum pool_loss)why, "after 20 s", &words, &err);
+    requested_lost(false, (enum pool_loss)why, "after 20 s", &words, &err);
     text = computed_errors(&err);
     error_release(&words);
     error_release(&err);

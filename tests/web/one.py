@@ -111,6 +111,16 @@ def check(browser, name):
     said = browser.run("return document.getElementById('status').textContent")
     assert "needs bash" in said and "dtsim import" in said, said
 
+    # A worker that dies costs its question alone, and its last words are told.
+    browser.run("""const real = Worker.prototype.postMessage;
+        Worker.prototype.postMessage = function (message) { Worker.prototype.postMessage = real; real.call(this, {id: message.id, lost: 5}); };""")
+    put(browser, "tour", "05-tensor")
+    browser.wait("return document.querySelector('.refused')?.textContent.includes('iterable')", 20)
+    assert "dtsim run ./scenarios/tour/05-tensor.yaml" in browser.run("return document.querySelector('.refused').textContent")
+    put(browser, "tour", "04-1f1b")
+    settled(browser)
+    assert value(browser) > 0
+
     # Stopped: another question ends one that takes long, and the page goes on.
     long = ("model: {stages: {forward: 1 s, backward: 2 s}}\ncluster: ideal\nbatch: {micro_batches: 8000}\n"
             "strategy: {schedule: zb-h1, pipeline: 32}\nsimulation: {jitter: 0.05, repeat: 400}\n")
