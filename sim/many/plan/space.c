@@ -383,7 +383,7 @@ bool space_asks_largest(const struct space *space)
     const char *searched = "";
 
     for (size_t i = 0; i < space->naxes; i++)
-        if (strchr(space->axes[i].values, ','))
+        if (space->axes[i].several)
             searched = *searched ? "several" : space->axes[i].path;
     return !strcmp(searched, "batch.micro");
 }
