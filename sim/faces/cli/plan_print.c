@@ -137,7 +137,7 @@ static void print_unknown(const struct results *results, size_t shown, FILE *out
     if (powerless < shown)
         fprintf(out, "kWh: of all nodes, times %g for cooling and switches where train.energy.pue says no other", ENERGY_PUE);
     if (powerless < shown && error > 0)
-        fprintf(out, "; power that nobody published is taken from the board's, within %.0f %%", 100 * error);
+        fprintf(out, "; within %.0f %%, as nodes, waits and facilities differ", 100 * error);
     fputs(powerless < shown ? "\n" : "", out);
 }
 

@@ -17,6 +17,11 @@ static int amounts(const struct amount *amount)
     return !isnan(amount->tokens) + !isnan(amount->samples) + !isnan(amount->steps);
 }
 
+bool training_says_amount(const struct training_spec *spec)
+{
+    return spec && (amounts(&spec->amount) || !isnan(spec->per_parameter) || spec->target || spec->phases.count);
+}
+
 /* How much is trained is said once: as a whole, or by each phase; the last phase may take the rest of the whole. */
 static int check_amount(const struct training_spec *spec, struct error *err)
 {
@@ -28,7 +33,7 @@ static int check_amount(const struct training_spec *spec, struct error *err)
                          "train: found %d of 'tokens', 'samples', 'steps', 'per_parameter' "
                          "and 'target'; expected one",
                          whole);
-    if (!whole && !spec->phases.count)
+    if (!training_says_amount(spec) && !(spec->energy && spec->node->count == 1))
         return error_add(err, EXIT_INPUT, spec->node->loc, "train: expected one of 'tokens', 'samples', 'steps', "
                          "'per_parameter' and 'target', or 'phases' that say it");
     for (size_t i = 0; i < spec->phases.count; i++) {
