@@ -11,6 +11,7 @@
 #include "config/named.h"
 #include "expression/rule.h"
 #include "files/data.h"
+#include "hardware/cluster.h"
 
 static int amounts(const struct amount *amount)
 {

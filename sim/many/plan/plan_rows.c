@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "files/json.h"
 #include "plan/plan_internal.h"
 #include "report/outcome.h"
 #include "results/results.h"

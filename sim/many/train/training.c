@@ -10,6 +10,7 @@
 #include "config/conf.h"
 #include "hardware/cluster.h"
 #include "run/energy.h"
+#include "scenario/train_section.h"
 #include "train/closed_form.h"
 #include "train/course.h"
 #include "train/course_steps.h"
