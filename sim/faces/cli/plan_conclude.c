@@ -167,6 +167,7 @@ static bool leaves_out(const struct space *space, const struct plan_outcome *out
 static void print_numberless(const struct space *space, const struct plan_outcome *outcome, FILE *out)
 {
     fprintf(out, "not compared: %zu configuration%s without ", outcome->numberless, outcome->numberless == 1 ? "" : "s");
+    fputs(space->goal.nobjectives ? "" : "speed", out);
     print_objectives(&space->goal, out);
     fputs(*outcome->without ? ": " : "", out);
     text_write(TEXT_LINE, outcome->without, out);
