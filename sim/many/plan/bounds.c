@@ -248,7 +248,7 @@ static void take_held(struct space *space, const char *text, const char *end)
 static int by_value(const void *left, const void *right)
 {
     const char *a = *(const char *const *)left, *b = *(const char *const *)right;
-    long difference = strtol(a, NULL, 10) - strtol(b, NULL, 10);
+    long long difference = strtoll(a, NULL, 10) - strtoll(b, NULL, 10);
 
     return difference ? (difference > 0) - (difference < 0) : strcmp(a, b);
 }

@@ -47,7 +47,7 @@ static void take_bounds(struct search *search)
         }
     }
     if (search->nopen)
-        qsort_r(search->order, search->nopen, sizeof *search->order, by_bound, search->bounds);
+        array_sort_by(search->order, search->nopen, sizeof *search->order, by_bound, search->bounds);
 }
 
 /* Above which bound no point of that size is among the best, nor the next one, which tells whether the last of the best

@@ -281,7 +281,7 @@ static int read_counts(struct builder *builder, const struct node *gpus, int *co
         const struct node *item = gpus->kind == NODE_SCALAR ? gpus : gpus->items[i];
         const char *text = item->kind == NODE_SCALAR ? item->text : "";
         char *end;
-        long count = strtol(text, &end, 10);
+        long long count = strtoll(text, &end, 10);
 
         if (end == text || *end || count < 1 || count > 1000000)
             return error_add(builder->err, EXIT_USAGE, item->loc, "expected numbers of GPUs such as 64,128, found "

@@ -254,12 +254,12 @@ static json_t *row_of(const struct row_maker *maker, uint64_t number, const stru
     json_t *row;
 
     progress_begin(&progress, "--timeout", maker->timeout, maker->bytes);
+    arena->progress = &progress;
     if (scenario_read(arena, point->root, &maker->engine, maker->engine != NULL, maker->points->name, &scenario,
                       &found)) {
         row = refused_row(maker, number, point, &found, note, err);
     } else {
         scenario_prefer(&scenario, ENGINE_FAST);
-        scenario.progress = &progress;
         row = simulated_row(maker, &scenario, point, note, err);
     }
     scenario_release(&scenario);
