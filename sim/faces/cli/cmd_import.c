@@ -220,7 +220,7 @@ static const struct option options[] = {
         "input and weights, R recomputation; @0 or @1 behind a cell of two directions; (1F1;0B0)OVERLAP_F_B, or O, runs two as one; empty: "
         "idle"},
     {"nccl-tests",
-        .help = "what a program of nccl-tests printed: a table of 'dtsim collective --table'. Where no platform has such GPUs, put "
+        .help = "what a program of nccl-tests printed, or wrote with -J: a table of 'dtsim collective --table'. Where no platform has such GPUs, put "
         "yours under 'cluster'. Marks that others put before each line are skipped: mpirun --tag-output, srun --label, "
         "kubectl logs --prefix, timestamps. Rows that are left out are named on stderr"},
     {"pipedream-profile",
