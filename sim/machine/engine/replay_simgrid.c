@@ -88,13 +88,11 @@ int replay_simgrid(const struct program *program, const struct cluster *cluster,
     struct transfer_cost *costs = transfer_costs(program, cluster);
     struct sharing sharing = sharing_of(program, cluster, costs);
     struct timeline fast;
-    bool *met = NULL;
+    bool *met = xcalloc(program->ops.count + 1, sizeof *met);
     int result = 0;
 
     replay_fast(program, cluster, timeline);
-    if (sharing.any && !(program->progress && program->progress->over))
-        met = sharing_met(&sharing, timeline, cluster, costs);
-    if (met) {
+    if (sharing.any && !(program->progress && program->progress->over) && sharing_meets(&sharing, timeline, costs, met)) {
         fast = *timeline;
         timeline_init(timeline, program);
         result = replay_flows(program, cluster, costs, met, timeline, err);
