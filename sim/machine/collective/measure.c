@@ -16,9 +16,9 @@
  * by byte. */
 struct measurement {
     struct measurement_key {
-        const struct collective *collective;
+        uint64_t collective;     /* its address */
         double bytes;
-        size_t placement;        /* its number in the cache */
+        uint64_t placement;      /* its number in the cache */
         int engine, channels, ngroups, n;
     } key;
     const struct collective_call *call;  /* the choice that was asked for, with its number of channels */
@@ -26,7 +26,7 @@ struct measurement {
     struct pairs pairs;          /* of the first group */
 };
 _Static_assert(sizeof(struct measurement_key) ==
-               sizeof(void *) + sizeof(double) + sizeof(size_t) + 4 * sizeof(int), "no bytes between the numbers");
+               2 * sizeof(uint64_t) + sizeof(double) + 4 * sizeof(int), "no bytes between the numbers");
 _Static_assert(sizeof(struct node_links) == 10 * sizeof(double), "no bytes between the numbers");
 
 void measure_init(struct measure *measure, enum engine engine, const struct cluster *cluster)
@@ -72,11 +72,11 @@ static void add_places(struct cache_key *key, const struct cluster *cluster, con
 }
 
 /* The number under which the cache knows the placement on this cluster. False: it has no room for it. */
-static bool find_placement(struct measure *measure, const int *gpus, size_t count, size_t *number)
+static bool find_placement(struct measure *measure, const int *gpus, size_t count, uint64_t *number)
 {
     struct last_places *placed = &measure->placed;
     struct cache_key *where = &measure->where;
-    const size_t *known;
+    const uint64_t *known;
 
     if (placed->count == count && !memcmp(placed->gpus, gpus, count * sizeof *gpus)) {
         *number = placed->number;
@@ -354,7 +354,7 @@ int measure_collective(struct measure *measure, const struct collective_call *ca
 {
     const struct placed_group *group = call->group;
     struct collective_call asked = *call;
-    struct measurement wanted = {.key = {.collective = call->collective, .bytes = call->bytes,
+    struct measurement wanted = {.key = {.collective = (uintptr_t)call->collective, .bytes = call->bytes,
                                          .engine = (int)measure->engine, .ngroups = ngroups, .n = group->n},
                                  .call = &asked};
     const struct measured *known;
