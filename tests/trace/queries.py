@@ -127,14 +127,18 @@ class Expected:
                 for key, rows in self.by([r for r in self.exchanges if r["peer"] < 0 and r["b"] > r["a"]], "who", "kind").items()}
 
     def late(self):
-        ids, found, ended = {r["id"]: r for r in self.rows}, [], set()
+        ids, found, ended, free = {r["id"]: r for r in self.rows}, [], set(), {}
+        for rows in self.by(self.works, "rank").values():
+            before = 0
+            for row in sorted(rows, key=lambda r: (r["a"], r["b"])):
+                free[row["id"]], before = before, row["b"]
         for row in sorted(self.rows, key=lambda r: r["a"]):
             for word in re.findall(r"(\d+)[^,]*", row["after"]):
                 send = ids.get(int(word))
                 if send and send["rank"] != row["rank"] and send["peer"] == row["rank"] and send["id"] not in ended:
                     ended.add(send["id"])
-                    before = max((w["b"] for w in self.works if w["rank"] == row["rank"] and w["b"] <= row["a"]), default=0)
-                    found.append((send["b"] - before) / 1e6)
+                    if row["id"] in free:
+                        found.append((send["b"] - free[row["id"]]) / 1e6)
         return sorted(found, reverse=True)[:10]
 
     def memory(self):
