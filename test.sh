@@ -5,6 +5,7 @@
 # commands, which takes an hour. ./test.sh --wing machine: builds and runs the tests of a wing of sim/ alone, for work on it.
 # Random cases are others each week; DTSIM_SEED=202648 gives those of a week again, DTSIM_SEED=0 the known ones, as --all does.
 # DTSIM_BASE=COMMIT: also whether commits after it say why they change numbers (.ci/commits); left out: after the upstream branch.
+# ./test.sh --web: builds dtsim.html, compares its answers with the program's and tries it in Chromium and Firefox.
 set -eu
 cd "$(dirname "$0")"
 . ./packages.sh
@@ -39,6 +40,16 @@ if [ "${1-}" = --wing ]; then
     build release "" "wing_$2"
     cd build
     exec ctest -j "$tests" --output-on-failure -L "^$2\$"
+fi
+if [ "${1-}" = --web ]; then
+    packages emscripten firefox-esr
+    build release ""
+    build release "" web_answers
+    web/build.sh "$jobs"
+    echo "== answers of WebAssembly and of the program"
+    tests/web/same.py build/tests/web_answers build/dtsim build-web . 500
+    echo "== dtsim.html in browsers"
+    PYTHONDONTWRITEBYTECODE=1 exec python3 tests/web/one.py build/dtsim build-web/dtsim.html
 fi
 echo "== commits that change golden files or published tables without a reason"
 .ci/commits

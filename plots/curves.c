@@ -283,7 +283,7 @@ int curves_draw(struct chart *chart, struct curves *curves)
 
     if (find_series(chart, curves, &series) || chart_open(chart))
         return -1;
-    qsort_r(curves->points.items, curves->points.count, sizeof *curves->points.items, by_series_and_x, &series);
+    array_sort_by(curves->points.items, curves->points.count, sizeof *curves->points.items, by_series_and_x, &series);
     name_series(chart->arena, curves, &series);
     for (int i = 0; i < series.count; i++)
         layout.longest = (int)fmax(layout.longest, (double)strlen(series.titles[i]));

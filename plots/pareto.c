@@ -57,7 +57,7 @@ static void find_front(struct pareto *pareto)
     double best = pareto->y.largest ? -INFINITY : INFINITY;
     struct point *last = NULL;
 
-    qsort_r(points->items, points->count, sizeof *points->items, compare_points, pareto);
+    array_sort_by(points->items, points->count, sizeof *points->items, compare_points, pareto);
     for (size_t i = 0; i < points->count; i++) {
         struct point *point = &points->items[i];
 

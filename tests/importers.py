@@ -255,6 +255,19 @@ def test_titan():
                         expect(sum(blocks) == layers and len(blocks) == chunks * pipeline, "split of " + text, scenario)
 
 
+def test_titan_models():
+    """Models of torchtitan's registry that are presets here; keys of its first releases."""
+    text = '[model]\nname = "%s"\nflavor = "%s"\n[training]\nlocal_batch_size = 1\nseq_len = 4096\n'
+    for name, flavor, preset in (("qwen3", "30B-A3B", "qwen3-30b-a3b"), ("deepseek_v3", "16B", "deepseek-v2-lite"),
+                                 ("llama2", "13B", "llama2-13b"), ("qwen3", "31B", None)):
+        rc, scenario, said = run("torchtitan", text % (name, flavor), "--set", "nnodes=1", "--set", "nproc_per_node=8")
+        expect((rc == 0 and "preset: " + preset in scenario) if preset else rc == 4, name + flavor, said)
+    old = text % ("llama3", "8B") + 'data_parallel_degree = %d\nfp8_linear = "%s"\n'
+    for data, narrow, zero in ((-1, "", 3), (8, "", 3), (-1, "dynamic", None)):
+        rc, scenario, said = run("torchtitan", old % (data, narrow), "--set", "nnodes=1", "--set", "nproc_per_node=8")
+        expect((rc == 0 and number("zero", scenario) == zero) if zero else rc == 4, "of 2024", said + scenario)
+
+
 NEMO = """data: {seq_length: 4096, micro_batch_size: 1, global_batch_size: 64}
 trainer: {devices: 8, num_nodes: 1}
 model: {config: {_target_: nemo.collections.llm.gpt.model.llama.Llama3Config8B}}
@@ -328,6 +341,8 @@ def test_scripts():
     beside = tempfile.mkdtemp()
     with open(os.path.join(beside, "env.sh"), "w") as other:
         other.write("TP=4\n")
+    with open("words", "w") as other:
+        other.write("no words\n")
     with open("broken.sh", "w") as other:
         other.write("#\nTP=<a degree>\n")
     for text, options, degree, named in (
@@ -340,7 +355,8 @@ def test_scripts():
             ("python x.py --rows 3\n" + launch + "2", [], 2, None), (launch + "2 > /nowhere/log 2>&1", [], 2, None),
             ("/opt/bin/" + launch + "2", [], 2, None), ("exec " + launch + "2", [], 2, None),
             ("set -e\nmkdir -p a/b\ncp x y\ncd /nowhere/else\n" + launch + "2 | tee log", [], 2, None),
-            (". %s/env.sh\n" % beside + launch + "${TP:-2}", [], 2, "Permission denied"),
+            ("set -e\nsource $WORK/start\nX=`cat words`\n" + launch + "2", [], 2, "file:2:"),
+            (". %s/env.sh\n" % beside + launch + "${TP:-2}", [], 2, "--read FOLDER"),
             (". %s/env.sh\n" % beside + launch + "${TP:-2}", ["--read", beside], 4, None),
             ("A=(" + MODEL + ")", ["--set", "nnodes=1", "--set", "nproc_per_node=8"], 1, None)):
         rc, scenario, said = run("megatron", text + "\n", "--cluster", "dgx-h100", *options)
@@ -378,9 +394,31 @@ def test_programs():
     for program in ("generate_text.py", "tools/run_inference.py", "-m tools.text_server", "evaluate_llama.py"):
         rc, scenario, said = run("megatron", PLACE + "%s %s" % (program, MODEL))
         expect(rc == 4 and "trains nothing" in said, program, said)
-    for more, size in (("--vocab-size 1000 --extra-vocab-size 24", 1024), ("--extra-vocab-size 24", None)):
+    patched = "--patch-tokenizer-type %sTokenizer --extra-vocab-size %d"    # the sums are published models' vocabularies
+    for more, size in (("--vocab-size 1000 --extra-vocab-size 24", 1024), ("--extra-vocab-size 24", None),
+                       (patched % ("LLama3", 256), 128256), (patched % ("Qwen3", 293), 151936), (patched % ("Qwen2", 421), 152064),
+                       (patched % ("DeepSeekV2", 2400), 102400), (patched % ("DeepSeekV2", 467), 129280),
+                       (patched % ("DeepSeekV2", 1), None), (patched % ("Unheard", 0), None)):
         rc, scenario, said = run("megatron", PLACE + "pretrain_qwen.py %s %s" % (MODEL.replace("--vocab-size 1024", ""), more))
         expect((rc == 0 and number("vocabulary", scenario) == size) if size else "--set vocab-size" in said, more, said)
+
+
+def test_forks():
+    """Arguments of Pai-Megatron-Patch and of Megatron-DeepSpeed are read as their code means them."""
+    moe = "--num-experts 8 --moe-router-topk 2 --moe-grouped-gemm "
+    for more, key, value in (("--use-llama2-rotary-position-embeddings", "positions", 0),
+                             ("--num-key-value-heads 4 --use-flash-attn-v2", "kv_heads", 4),
+                             ("--glu-activation geglu --data-impl mmap --kill-switch-path /x", "mlp: swiglu", None),
+                             (moe + "--enable-shared-expert --shared-moe-ffn-hidden-size 5632", "shared_experts", None),
+                             ("--multi-latent-attention --kv-lora-rank 512 --qk-nope-head-dim 96 --qk-rope-head-dim 32 "
+                              "--v-head-dim 64", "rope_head_size", 32)):
+        rc, scenario, said = run("megatron", PLACE + "pretrain_llama.py %s %s" % (MODEL, more))
+        expect(rc == 0 and key in scenario and (value is None or number(key, scenario) == value), more, said + scenario)
+    for zero, strategy in ((2, "optim_grads"), (3, "optim_grads_params")):
+        rc, scenario, said = run("megatron", PLACE + "pretrain_gpt.py %s --use-megatron-fsdp --ckpt-format fsdp_dtensor "
+                                 "--data-parallel-sharding-strategy %s --use-distributed-optimizer --overlap-grad-reduce "
+                                 "--overlap-param-gather" % (MODEL, strategy))
+        expect(rc == 0 and number("zero", scenario) == zero, "weights are gathered beside forwards anyway", said)
 
 
 def test_other_models():
@@ -714,6 +752,12 @@ def test_trainers():
             ("axolotl", AXOLOTL + "adapter: lora\nlora_r: 8\nlora_target_modules: [q_proj, k_proj, v_proj, o_proj]\n",
              ["rank: 8", "targets: [qkv, projection]"]),
             ("axolotl", AXOLOTL + "adapter: lora\nlora_r: 8\nlora_target_modules: [q_proj, v_proj]\n", None),
+            ("axolotl", AXOLOTL + "fsdp: [full_shard, auto_wrap]\nfsdp_config: {sharding_strategy: FULL_SHARD}\n"
+             "use_sonicmoe: true\nflash_attn_rms_norm: true\neta_min: 0\n", ["zero: 3"]),
+            ("axolotl", AXOLOTL + "fsdp: [full_shard]\nfsdp_config: {sharding_strategy: SHARD_GRAD_OP}\n", None),
+            ("axolotl", AXOLOTL + "model_quantization_config: Mxfp4Config\n", None),
+            ("axolotl", AXOLOTL + "model_quantization_config: Mxfp4Config\nmodel_quantization_config_kwargs: {dequantize: true}\n", ["mixed-bf16"]),
+            ("axolotl", AXOLOTL + "trl: {beta: 0.1}\n", None), ("axolotl", AXOLOTL + "expert_parallel_size: 2\n", None),
             ("axolotl", AXOLOTL + "fsdp_config: {auto_wrap_policy: X}\n", None),
             ("axolotl", AXOLOTL + "load_in_8bit: true\n", None), ("axolotl", AXOLOTL + "gradient_chekpointing: true\n", None),
             ("llama-factory", FACTORY + "finetuning_type: full\nbf16: true\n",

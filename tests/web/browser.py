@@ -80,7 +80,7 @@ class Browser:
         """Nothing in the console, and no request but for the page itself."""
         self.check_silent()
         for url in self.requests():
-            assert url == f"file://{path}" or url.startswith("data:"), url
+            assert url == f"file://{path}" or url.startswith(("data:", "blob:")), url
 
     def check_silent(self):
         said = [entry["message"] for entry in self.driver.get_log("browser")]

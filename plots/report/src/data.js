@@ -19,6 +19,8 @@ function fromBase64(text) {
 
 export const readParts = () => partsOf(document.getElementById('data').textContent);
 export async function partsOf(text) {
+  if (typeof DecompressionStream === 'undefined')
+    throw new Error('this browser is too old for it, it has no DecompressionStream; Chrome and Edge have it from 80, Firefox from 113, Safari from 16.4');
   const packed = new Blob([fromBase64(text)]);
   const stream = packed.stream().pipeThrough(new DecompressionStream('deflate'));
   const bytes = new Uint8Array(await new Response(stream).arrayBuffer());

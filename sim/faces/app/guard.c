@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
+#include <unistd.h>
 
 #include "base/base.h"
 
@@ -12,7 +12,7 @@ static int make_secret(char secret[GUARD_SECRET], struct error *err)
 {
     unsigned char bytes[(GUARD_SECRET - 1) / 2];
 
-    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+    if (getentropy(bytes, sizeof bytes))
         return error_add(err, EXIT_UNEXPECTED, (struct loc){0}, "the system has no random numbers");
     for (size_t i = 0; i < sizeof bytes; i++)
         snprintf(secret + 2 * i, 3, "%02x", bytes[i]);

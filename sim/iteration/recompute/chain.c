@@ -328,22 +328,22 @@ static int search(struct arena *arena, const struct chain_layer *layers, size_t 
     return rc;
 }
 
-/* All that a plan follows from. Of a layer's members in front of its tensors the last one is a bool, so no bytes but
- * those behind it are between them. */
+/* All that a plan follows from. */
+enum { LAYER_NUMBERS = 12 };         /* a layer begins with them */
 static void plan_key(const struct chain_layer *layers, size_t count, const struct chain_limit *limit,
                      struct cache_key *key)
 {
-    const size_t whole = offsetof(struct chain_layer, keep) + sizeof layers->keep;
     const double numbers[] = {limit->memory, limit->in_flight, limit->host_bandwidth, limit->host_latency,
                               limit->recompute + 2 * limit->tensors + 4 * limit->full + 8 * limit->shared};
 
-    _Static_assert(offsetof(struct chain_layer, tensors) - offsetof(struct chain_layer, keep) == _Alignof(double),
-                   "a member behind `keep` stands in no key");
+    _Static_assert(offsetof(struct chain_layer, keep) == LAYER_NUMBERS * sizeof(double) &&
+                   offsetof(struct chain_layer, tensors) <= (LAYER_NUMBERS + 1) * sizeof(double), "a member is in no key");
     /* `progress` says when to give up */
-    _Static_assert(sizeof *limit == sizeof numbers + sizeof limit->progress, "a member of the limit is in no key");
+    _Static_assert(offsetof(struct chain_limit, progress) <= sizeof numbers, "a member of the limit is in no key");
     cache_key_add(key, numbers, sizeof numbers);
     for (size_t i = 0; i < count; i++) {
-        cache_key_add(key, &layers[i], whole);
+        cache_key_add(key, &layers[i], LAYER_NUMBERS * sizeof(double));
+        cache_key_add(key, &layers[i].keep, sizeof layers[i].keep);
         if (!limit->tensors)
             continue;
         cache_key_add(key, (const size_t[]){layers[i].ntensors, layers[i].ncore}, 2 * sizeof(size_t));

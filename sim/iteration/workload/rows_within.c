@@ -109,10 +109,10 @@ struct row *rows_within(const struct schedule *schedule, const struct plan *plan
     /* Each forward becomes an operation at least: a program that has no room for these has no room for its rows. */
     if (progress_admit(progress, (double)works, err))
         return NULL;
-    if (progress->seconds == 0)
+    if (progress->seconds == 0 || !child_there())
         return rows_of(schedule, plan);
     writing.counts = child_share(ranks * sizeof *writing.counts);
-    writing.file = memfd_create("rows", MFD_CLOEXEC);
+    writing.file = child_file("rows");
     if (!writing.counts || writing.file < 0)
         error_add(err, EXIT_UNEXPECTED, (struct loc){0}, "no memory to share for the rows: %s", strerror(errno));
     else if (!child_run_until(write_rows, is_over, &writing, "writing the rows of the schedule", err))

@@ -33,23 +33,19 @@ static bool comparable(const struct evidence *evidence, const struct evidence_ro
 static void find_in_table(struct evidence_runs *runs, const struct evidence *evidence, size_t begin, size_t end)
 {
     const struct evidence_row *rows = runs->rows.items;
-    double *logs = xcalloc(end - begin, sizeof *logs);
     size_t before = runs->ratios.count, of[2] = {0};
 
-    for (size_t i = begin; i < end; i++)
-        logs[i - begin] = log1p(rows[i].error);
     for (size_t i = begin; i < end; i++)
         for (size_t j = i + 1; j < end && j <= i + NEAR; j++)
             if (comparable(evidence, &rows[i], &rows[j])) {
                 *GROW(&runs->ratios) = (struct evidence_ratio){
                     .table = rows[i].name.table, .first = rows[i].first, .kind = (unsigned)rows[i].kind,
-                    .error = expm1(fabs(logs[i - begin] - logs[j - begin])),
+                    .error = (1 + fmax(rows[i].error, rows[j].error)) / (1 + fmin(rows[i].error, rows[j].error)) - 1,
                 };
                 of[rows[i].first]++;
             }
     for (size_t i = before; i < runs->ratios.count; i++)
         runs->ratios.items[i].weight = 1.0 / (double)of[runs->ratios.items[i].first];
-    free(logs);
 }
 
 static double error_of(const void *item)

@@ -10,12 +10,12 @@ int hf_number(const struct hf_reading *reading, const char *key, int otherwise)
 {
     const struct node *value = node_get(reading->config, key);
     char *end;
-    long number;
+    long long number;
 
     if (!value || value->kind != NODE_SCALAR || value->quoted)
         return otherwise;
-    number = strtol(value->text, &end, 10);
-    return *end || end == value->text || labs(number) > 1 << 28 ? otherwise : (int)number;
+    number = strtoll(value->text, &end, 10);
+    return *end || end == value->text || llabs(number) > 1 << 28 ? otherwise : (int)number;
 }
 
 bool hf_true(const struct hf_reading *reading, const char *key)
@@ -36,7 +36,7 @@ const struct node *hf_of_block(const struct hf_reading *reading, const char *key
     for (size_t i = 0; !strcmp(key, "attention_types") && i < list->count; i++) {      /* of gpt_neo: names, and how often */
         int times = (pair = list->items[i])->kind == NODE_SEQUENCE && pair->count == 2 && pair->items[0]->kind == NODE_SEQUENCE &&
                     pair->items[1]->kind == NODE_SCALAR ? atoi(pair->items[1]->text) : 0;
-        long all = times > 0 && times <= 100000 ? (long)times * (long)pair->items[0]->count : 0;
+        long long all = times > 0 && times <= 100000 ? (long long)times * (long long)pair->items[0]->count : 0;
 
         if (block < all)
             return pair->items[0]->items[(size_t)block % pair->items[0]->count];

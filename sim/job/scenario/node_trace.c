@@ -53,7 +53,7 @@ static int read_row(struct reading *reading, char *line, struct error *err)
     char shown[CLIP_SIZE], clock[CLIP_SIZE], *time_end = NULL, *nodes_end = NULL;
     const char *whole = text_clip(line, shown, sizeof shown), *time = cell(&line), *nodes = cell(&line);
     double seconds = strtod(time, &time_end) * reading->unit;
-    long number = nodes ? strtol(nodes, &nodes_end, 10) : 0, up;
+    long long number = nodes ? strtoll(nodes, &nodes_end, 10) : 0, up;
     size_t count = reading->rows.count;
 
     if (!nodes || line || time_end == time || *time_end || nodes_end == nodes || *nodes_end || !isfinite(seconds))
@@ -66,7 +66,7 @@ static int read_row(struct reading *reading, char *line, struct error *err)
         return error_add(err, EXIT_INPUT, reading->loc, "found '%s'; expected at most %d nodes", whole, TRACE_NODES);
     up = reading->changes ? reading->nodes + number : number;
     if (up < 0 || up > TRACE_NODES)
-        return error_add(err, EXIT_INPUT, reading->loc, "%ld nodes are up; expected 0 to %d", up, TRACE_NODES);
+        return error_add(err, EXIT_INPUT, reading->loc, "%lld nodes are up; expected 0 to %d", up, TRACE_NODES);
     reading->nodes = (int)up;
     *GROW(&reading->rows) = (struct trace_row){seconds, (int)up};
     return 0;

@@ -34,7 +34,7 @@ static int check_value(const struct node *value, const char *path, const struct 
 {
     const char *text = value->kind == NODE_SCALAR && value->text ? value->text : "", *meant;
     char *end;
-    long number = strtol(text, &end, 10);
+    long long number = strtoll(text, &end, 10);
 
     if (field->kind == FIELD_INT && *text && !*end && (double)number >= field->min && (double)number <= field->max)
         return 0;

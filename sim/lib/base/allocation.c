@@ -34,7 +34,9 @@ void *xcalloc(size_t count, size_t size)
 
 void *xrealloc(void *old, size_t count, size_t size)
 {
-    return there(reallocarray(old, count ? count : 1, size ? size : 1));
+    if (size && count > SIZE_MAX / size)
+        memory_ran_out();
+    return there(realloc(old, count && size ? count * size : 1));
 }
 
 char *xstrdup(const char *text)

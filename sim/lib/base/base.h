@@ -173,7 +173,7 @@ char *file_read_stream(const char *path, const char *what, size_t most, struct l
 /* Ends the process with EXIT_UNEXPECTED and a line on standard error. Whatever is being written then has not got its
  * name yet (files/folder.h). A child that ends so is a failure that its parent reports. */
 _Noreturn void memory_ran_out(void);
-/* malloc, calloc, reallocarray and strdup that end the process so where there is no memory. */
+/* malloc, calloc, realloc and strdup that end the process so where there is no memory. */
 void *xmalloc(size_t size);
 void *xcalloc(size_t count, size_t size);
 void *xrealloc(void *old, size_t count, size_t size);
@@ -187,12 +187,10 @@ char *xvprintf(const char *format, va_list args) __attribute__((format(printf, 1
 FILE *text_open(char **text, size_t *size);
 void text_close(FILE *out, char *const *text);
 
-/* qsort and bsearch of arrays that may be empty: the C library's take no NULL. */
-static inline void array_sort(void *items, size_t count, size_t size, int (*compare)(const void *, const void *))
-{
-    if (count > 1)
-        qsort(items, count, size, compare);
-}
+/* Sorts; equal items keep their order, whatever the C library's qsort does. array_sort_by also gives `compare` the context. */
+void array_sort(void *items, size_t count, size_t size, int (*compare)(const void *, const void *));
+void array_sort_by(void *items, size_t count, size_t size, int (*compare)(const void *, const void *, void *), void *context);
+/* bsearch of an array that may be empty: the C library's takes no NULL. */
 static inline void *array_find(const void *key, const void *items, size_t count, size_t size,
                                int (*compare)(const void *, const void *))
 {

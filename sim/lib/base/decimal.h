@@ -4,10 +4,6 @@
 
 #include <stdio.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { DECIMAL_SIZE = 32 };       /* bytes that hold every number, with the zero byte */
 
 /* The fewest decimal digits that read back as the same double, with an exponent below 1e-4 and from 1e16 on: "0.1",
@@ -19,9 +15,5 @@ void decimal_write(double value, FILE *out);
 char *decimal_integer(long long value, char text[DECIMAL_SIZE]);
 /* The same digits without the point, of a positive finite value: the value is 0.digits * 10^point. */
 void decimal_digits(double value, char digits[DECIMAL_SIZE], int *point);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

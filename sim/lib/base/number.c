@@ -30,7 +30,7 @@ const char *number_scan(const char *text, struct number *number)
     exponent = end + 1 + (end[1] == '+' || end[1] == '-');
     if (digits_skip(exponent) == exponent)
         return end;
-    number->exponent = strtol(end + 1, NULL, 10);
+    number->exponent = strtoll(end + 1, NULL, 10);
     /* Limited to a value that no double holds, and to which a prefix can add without overflow of a long. */
     if (number->exponent > 100000 || number->exponent < -100000)
         number->exponent = number->exponent > 0 ? 100000 : -100000;
@@ -39,7 +39,7 @@ const char *number_scan(const char *text, struct number *number)
 
 /* Whether the mantissa times 10^exp10 is an integer over or times a power of ten that doubles hold exactly: then one
  * division or multiplication rounds it as strtod does (Clinger 1990, "How to read floating point numbers accurately"). */
-static bool is_short(const struct number *number, long exp10, double *value)
+static bool is_short(const struct number *number, long long exp10, double *value)
 {
     enum { DIGITS_HELD = 15, POWERS_HELD = 22 };
     static const double tens[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
@@ -71,6 +71,6 @@ double number_value(const struct number *number, int exp10)
 
     if (is_short(number, number->exponent + exp10, &value))
         return value;
-    snprintf(text, sizeof text, "%se%ld", number->mantissa, number->exponent + exp10);
+    snprintf(text, sizeof text, "%se%lld", number->mantissa, number->exponent + exp10);
     return strtod(text, NULL);
 }

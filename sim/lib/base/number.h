@@ -8,7 +8,7 @@ enum { NUMBER_MAX = 64 };    /* characters of a number */
 
 struct number {
     char mantissa[NUMBER_MAX + 1];
-    long exponent;
+    long long exponent;
     bool zero;
 };
 

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -22,22 +21,6 @@ static double now(void)
 
     clock_gettime(CLOCK_MONOTONIC, &time);
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
-/* B of physical memory that this process holds (the second number of proc(5)'s statm, in pages). Where there is no
- * /proc, the most that it ever held (getrusage(2), in KiB). */
-static double memory_held(void)
-{
-    FILE *file = fopen("/proc/self/statm", "re");
-    unsigned long pages = 0;
-    struct rusage usage;
-
-    if (file && fscanf(file, "%*u %lu", &pages) != 1)
-        pages = 0;
-    if (file)
-        fclose(file);
-    return pages ? (double)pages * (double)sysconf(_SC_PAGESIZE) :
-           getrusage(RUSAGE_SELF, &usage) ? 0 : 1024 * (double)usage.ru_maxrss;
 }
 
 int budget_parse(const char *text, struct budget *budget)
@@ -157,6 +140,12 @@ int progress_patience(const struct progress *progress)
     return left > 1e6 ? 1000000000 : left > 0 ? (int)(1000 * left) + 1 : 0;
 }
 
+/* What limits the memory, for messages. */
+static const char *memory_limit(const struct progress *progress)
+{
+    return strncmp(progress->option, "--", 2) ? progress->option : "--budget";
+}
+
 int progress_check(const struct progress *progress, struct error *err)
 {
     char count[2][48], spent[48], simulated[48], far[200] = "";
@@ -174,7 +163,7 @@ int progress_check(const struct progress *progress, struct error *err)
     else if (progress->done)
         snprintf(far, sizeof far, ": %s operations so far, none replayed", count[0]);
     return error_add(err, EXIT_STOPPED, (struct loc){0}, "stopped by %s %s, %s%s",
-                     memory ? "--budget" : progress->option,
+                     memory ? memory_limit(progress) : progress->option,
                      memory ? unit_format_short(UNIT_BYTES, progress->bytes, spent, sizeof spent)
                             : unit_format_short(UNIT_TIME, progress->seconds, spent, sizeof spent),
                      progress->doing, far);
@@ -200,9 +189,9 @@ int progress_admit(struct progress *progress, double operations, struct error *e
     bytes = memory_held() + operations * OPERATION_BYTES;
     if (bytes <= progress->bytes)
         return 0;
-    return error_add(err, EXIT_STOPPED, (struct loc){0}, "stopped by --budget %s, before lowering: needs about %s for "
+    return error_add(err, EXIT_STOPPED, (struct loc){0}, "stopped by %s %s, before lowering: needs about %s for "
                      "%s operations",
-                     unit_format_short(UNIT_BYTES, progress->bytes, have, sizeof have),
+                     memory_limit(progress), unit_format_short(UNIT_BYTES, progress->bytes, have, sizeof have),
                      unit_format_short(UNIT_BYTES, bytes, need, sizeof need),
                      unit_format_short(UNIT_COUNT, operations, count, sizeof count));
 }

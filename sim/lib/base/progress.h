@@ -41,6 +41,9 @@ int progress_check(const struct progress *progress, struct error *err);
 /* To be called before that many operations are built: 0, or -1 and EXIT_STOPPED, with an estimate of their memory,
  * where the budget is smaller. */
 int progress_admit(struct progress *progress, double operations, struct error *err);
+/* B of physical memory that this process holds (the second number of proc(5)'s statm, in pages). Where there is no
+ * /proc, the most that it ever held (getrusage(2), in KiB). */
+double memory_held(void);
 /* Takes the line off the terminal, before something else is written there. */
 void progress_end(struct progress *progress);
 

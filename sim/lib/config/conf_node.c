@@ -175,11 +175,11 @@ struct node *node_get(const struct node *mapping, const char *key)
 static size_t item_index(const struct node *sequence, const char *part)
 {
     char *end;
-    unsigned long index;
+    size_t index;
 
     if (!*part || strlen(part) > 9 || strspn(part, "0123456789") != strlen(part))
         return sequence->count;
-    index = strtoul(part, &end, 10);
+    index = (size_t)strtoull(part, &end, 10);
     return index < sequence->count ? index : sequence->count;
 }
 

@@ -99,8 +99,8 @@ static struct node **slot(struct arena *arena, struct node *parent, const struct
     if (parent->kind == NODE_SEQUENCE) {
         bool number = strlen(name) <= 9 && strspn(name, "0123456789") == strlen(name);
 
-        if (number && strtoul(name, NULL, 10) < parent->count)
-            return &parent->items[strtoul(name, NULL, 10)];
+        if (number && strtoull(name, NULL, 10) < parent->count)
+            return &parent->items[strtoull(name, NULL, 10)];
         error_add(err, EXIT_INPUT, loc, "'%s' is a list of %zu, numbered from 0; it has no '%s'",
                   path_text(arena, path, part), parent->count, name);
         return NULL;

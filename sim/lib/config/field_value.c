@@ -358,6 +358,11 @@ int value_parse(const struct reading *reading, const struct field *field, const 
 {
     if (field->kind == FIELD_CHOICE)
         return choice_parse(reading, field, node, member);
+    for (size_t i = 0; field->by_name && node->kind == NODE_MAPPING && i < node->count; i++)
+        if (value_parse(reading, field, node->items[i], member))
+            return -1;
+    if (field->by_name && node->kind == NODE_MAPPING && node->count)
+        return 0;
     if (node->kind != NODE_SCALAR || node_is_null(node))
         return reading_unexpected(reading, node, field->key, value_expectation(field));
     switch (field->kind) {

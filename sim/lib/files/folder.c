@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -74,7 +73,7 @@ static int name_anew(const char *path, char *other, size_t size)
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     unsigned long long random;
 
-    if (getrandom(&random, sizeof random, 0) != sizeof random)
+    if (getentropy(&random, sizeof random))
         return -1;
     if (snprintf(other, size, "%.*s.%s.%0*llx%s", (int)(name - path), path, name, RANDOM_DIGITS, random, ending) <
         (int)size)

@@ -10,15 +10,14 @@
 #include "files/look.h"
 
 /* A file: a header, entries by key, and what they name: bytes, then the places in them of pointers and of names. Pointers are
- * written as places; places are counted in words. */
+ * written as places; places are counted in words, which are as long as a pointer. */
 struct header { char magic[8]; uint64_t entries; };
 struct made_entry {
     char key[DIGEST_HEX - 1];
     uint64_t at, bytes, pointers, names;         /* B, B, and how many */
 };
-typedef char pointer_is_a_word[sizeof(void *) == sizeof(uint64_t) ? 1 : -1];
 static const char MAGIC[] = "dtsim.1";
-enum { WORD = sizeof(uint64_t), MOST_ENTRIES = 10000 };
+enum { WORD = sizeof(void *), ALIGNED = sizeof(uint64_t), MOST_ENTRIES = 10000 };
 
 /* Beside the program, or where its modules are installed. */
 static const char *const folders[] = {"", DTSIM_MODULE_FOLDER "/", "dtsim/"};
@@ -33,7 +32,7 @@ void made_key_begin(struct digest *digest, const char *kind)
 /* Fills the bytes from a place of the file. */
 static bool fill(int fd, void *bytes, uint64_t size, uint64_t at)
 {
-    return pread(fd, bytes, size, (off_t)at) == (ssize_t)size;
+    return pread(fd, bytes, (size_t)size, (off_t)at) == (ssize_t)size;
 }
 
 static int compare_keys(const void *a, const void *b)
@@ -49,9 +48,9 @@ static bool find_entry(int fd, const char *key, struct made_entry *found)
 
     memcpy(found->key, key, sizeof found->key);
     if (fill(fd, &header, sizeof header, 0) && !memcmp(header.magic, MAGIC, sizeof MAGIC) && header.entries <= MOST_ENTRIES) {
-        entries = xmalloc(header.entries * sizeof *entries);
+        entries = xmalloc((size_t)header.entries * sizeof *entries);
         if (fill(fd, entries, header.entries * sizeof *entries, sizeof header))
-            entry = array_find(found, entries, header.entries, sizeof *entries, compare_keys);
+            entry = array_find(found, entries, (size_t)header.entries, sizeof *entries, compare_keys);
     }
     if (entry)
         *found = *entry;
@@ -60,21 +59,21 @@ static bool find_entry(int fd, const char *key, struct made_entry *found)
 }
 
 /* Makes addresses of the places that pointers hold. */
-static void point(uint64_t *words, const struct made_entry *entry, const uint32_t *at, const char *name)
+static void point(uintptr_t *words, const struct made_entry *entry, const uint32_t *at, const char *name)
 {
     const uint32_t *names = at + entry->pointers, *end = names + entry->names;
 
     for (; at < names; at++)
-        words[*at] = (uint64_t)(uintptr_t)(words + words[*at]);
+        words[*at] = (uintptr_t)(words + words[*at]);
     for (; at < end; at++)
-        words[*at] = (uint64_t)(uintptr_t)name;
+        words[*at] = (uintptr_t)name;
 }
 
 static void *read_entry(struct arena *arena, int fd, const struct made_entry *entry, const char *name)
 {
     uint64_t places = (entry->pointers + entry->names) * sizeof(uint32_t);
-    void *bytes = arena_alloc(arena, entry->bytes);
-    uint32_t *at = xmalloc(places);
+    void *bytes = arena_alloc(arena, (size_t)entry->bytes);
+    uint32_t *at = xmalloc((size_t)places);
 
     if (fill(fd, bytes, entry->bytes, entry->at) && fill(fd, at, places, entry->at + entry->bytes))
         point(bytes, entry, at, name);
@@ -129,12 +128,12 @@ static size_t append(struct made_bytes *to, const void *bytes, size_t size, size
 
 size_t made_put(struct made_image *image, const void *bytes, size_t size)
 {
-    return append(&image->bytes, bytes, size, (size + WORD - 1) / WORD * WORD);
+    return append(&image->bytes, bytes, size, (size + ALIGNED - 1) / ALIGNED * ALIGNED);
 }
 
 size_t made_point(struct made_image *image, size_t pointer, size_t to)
 {
-    uint64_t place = to / WORD;
+    uintptr_t place = to / WORD;
 
     memcpy(image->bytes.items + pointer, &place, sizeof place);
     *GROW(&image->pointers) = (uint32_t)(pointer / WORD);

@@ -27,7 +27,7 @@ static int read_whole(struct tsv *tsv, const char *path, struct error *err)
     large_pages(tsv->text, capacity);
     for (;;) {
         length += fread(tsv->text + length, 1, capacity - 1 - length, in);
-        if (length + 1 < capacity || length > FILE_LIMIT)
+        if (length + 1 < capacity || (long long)length > FILE_LIMIT)
             break;
         capacity *= 2;
         tsv->text = xrealloc(tsv->text, capacity, 1);
@@ -38,7 +38,7 @@ static int read_whole(struct tsv *tsv, const char *path, struct error *err)
         return -1;
     }
     fclose(in);
-    if (length > FILE_LIMIT)
+    if ((long long)length > FILE_LIMIT)
         return error_add(err, EXIT_INPUT, tsv->loc, "more than %lld bytes", FILE_LIMIT);
     tsv->text[length] = '\0';
     tsv->next = tsv->text;
@@ -232,7 +232,7 @@ int tsv_integer(const struct tsv *tsv, int column, int low, int high, int *value
 {
     const char *text = tsv_text(tsv, column);
     char *end = NULL;
-    long number = 0;
+    long long number = 0;
     int few;
 
     if (!is_there(tsv, column))
@@ -243,7 +243,7 @@ int tsv_integer(const struct tsv *tsv, int column, int low, int high, int *value
     }
     errno = 0;
     if (is_decimal(text))
-        number = strtol(text, &end, 10);
+        number = strtoll(text, &end, 10);
     if (!end || *end)
         return error_add(err, EXIT_INPUT, tsv_loc(tsv, column), "'%.*s' is not a whole number", SHOWN, text);
     if (errno || number < low || number > high)

@@ -20,6 +20,16 @@ _Noreturn void child_done(void)
     _exit(CHILD_DONE);
 }
 
+bool child_there(void)
+{
+    return true;
+}
+
+int child_file(const char *name)
+{
+    return memfd_create(name, MFD_CLOEXEC);
+}
+
 void *child_share(size_t size)
 {
     void *memory = mmap(NULL, size ? size : 1, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -105,7 +115,7 @@ int child_start(struct child *child, void (*body)(void *context), void *context,
     struct loc nowhere = {0};
     pid_t parent = getpid();
 
-    *child = (struct child){.words = memfd_create("words", MFD_CLOEXEC)};
+    *child = (struct child){.words = child_file("words")};
     if (child->words < 0)
         return error_add(err, EXIT_UNEXPECTED, nowhere, "%s: no memory file: %s", what, strerror(errno));
     child->pid = fork();

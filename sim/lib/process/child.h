@@ -33,6 +33,10 @@ int child_start(struct child *child, void (*body)(void *context), void *context,
 int child_end(struct child *child, int status, const char *what, struct error *err);
 /* Ends the child at once and successfully. May be called only inside body, from any function. */
 _Noreturn void child_done(void);
+/* Whether there are processes. Without them (web/system.c) body is called in this one, which cannot stop it. */
+bool child_there(void);
+/* A file in memory; -1: none. */
+int child_file(const char *name);
 /* Zeroed memory that children started later write and this process reads; NULL if none is left. child_unshare frees
  * it. */
 void *child_share(size_t size);

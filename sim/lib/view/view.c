@@ -131,7 +131,7 @@ json_t *json_words_or_null(const char *text)
     return text && *text ? json_words(text) : json_null();
 }
 
-json_t *json_count(size_t count)
+json_t *json_count(unsigned long long count)
 {
     return json_integer((json_int_t)count);
 }

@@ -71,7 +71,7 @@ void json_print_all(json_t *json, FILE *out);        /* prints it and drops the 
 json_t *json_numbers(const char *const *names, const double *numbers, size_t count);
 json_t *json_texts(const char *const *texts);
 json_t *json_words_or_null(const char *text);        /* null where the text is NULL or empty */
-json_t *json_count(size_t count);
+json_t *json_count(unsigned long long count);
 
 /* Lines of a table of tabulators: the keys that have a value of `of`, and the values; a null is "nan". */
 void view_columns(const struct view *view, const void *of, struct cells *cells);

@@ -16,9 +16,9 @@
  * by byte. */
 struct measurement {
     struct measurement_key {
-        const struct collective *collective;
+        uint64_t collective;     /* its address */
         double bytes;
-        size_t placement;        /* its number in the cache */
+        uint64_t placement;      /* its number in the cache */
         int engine, channels, ngroups, n;
     } key;
     const struct collective_call *call;  /* the choice that was asked for, with its number of channels */
@@ -26,7 +26,7 @@ struct measurement {
     struct pairs pairs;          /* of the first group */
 };
 _Static_assert(sizeof(struct measurement_key) ==
-               sizeof(void *) + sizeof(double) + sizeof(size_t) + 4 * sizeof(int), "no bytes between the numbers");
+               2 * sizeof(uint64_t) + sizeof(double) + 4 * sizeof(int), "no bytes between the numbers");
 _Static_assert(sizeof(struct node_links) == 10 * sizeof(double), "no bytes between the numbers");
 
 void measure_init(struct measure *measure, enum engine engine, const struct cluster *cluster)
@@ -72,11 +72,11 @@ static void add_places(struct cache_key *key, const struct cluster *cluster, con
 }
 
 /* The number under which the cache knows the placement on this cluster. False: it has no room for it. */
-static bool find_placement(struct measure *measure, const int *gpus, size_t count, size_t *number)
+static bool find_placement(struct measure *measure, const int *gpus, size_t count, uint64_t *number)
 {
     struct last_places *placed = &measure->placed;
     struct cache_key *where = &measure->where;
-    const size_t *known;
+    const uint64_t *known;
 
     if (placed->count == count && !memcmp(placed->gpus, gpus, count * sizeof *gpus)) {
         *number = placed->number;
@@ -261,7 +261,7 @@ static int run(struct measure *measure, struct measurement *wanted, const struct
 
     BUG_IF(program.endless);             /* bytes of collectives are finite */
     timeline_init(&timeline, &program);
-    rc = replay(measure->engine, &program, measure->cluster, &timeline, err);
+    rc = replay(measure->engine, &program, folded ? folded->cluster : measure->cluster, &timeline, err);
     for (size_t i = 0; i < program.ops.count; i++) {
         const struct op *op = &program.ops.items[i];
 
@@ -303,6 +303,9 @@ static int measure_anew(struct measure *measure, struct measurement *wanted, str
     bool folds = collective_fold(&folded, &call, wanted->key.ngroups);
     double share = folds ? (double)folded.n / n * folded.channels / call.channels : 1;
 
+    if (folds && measure->engine == ENGINE_IDEAL)
+        folded.cluster->narrower = 1;        /* nothing else is on its links, folded or not */
+
     wanted->result.of_nodes = folded.of_nodes;
     wanted->result.of_channels = folded.of_channels;
     double messages = collective_messages(used, &task) * call.channels * wanted->key.ngroups * share;
@@ -322,7 +325,7 @@ static int measure_anew(struct measure *measure, struct measurement *wanted, str
         rc = progress_admit(measure->progress, messages, err) ||
              run(measure, wanted, folds ? &folded : NULL, share, err) ? -1 : 0;
     if (folds)
-        free(folded.gpus);
+        folded_release(&folded);
     return rc;
 }
 
@@ -351,7 +354,7 @@ int measure_collective(struct measure *measure, const struct collective_call *ca
 {
     const struct placed_group *group = call->group;
     struct collective_call asked = *call;
-    struct measurement wanted = {.key = {.collective = call->collective, .bytes = call->bytes,
+    struct measurement wanted = {.key = {.collective = (uintptr_t)call->collective, .bytes = call->bytes,
                                          .engine = (int)measure->engine, .ngroups = ngroups, .n = group->n},
                                  .call = &asked};
     const struct measured *known;

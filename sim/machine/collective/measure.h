@@ -42,7 +42,7 @@ struct measure {
     struct cache_key where;          /* the cluster's key, and behind it the places of GPUs */
     size_t of_cluster;               /* bytes of the cluster's key */
     struct dags dags;
-    struct last_places { int *gpus; size_t count, number; } placed;       /* the last GPUs that were asked for */
+    struct last_places { int *gpus; size_t count; uint64_t number; } placed;      /* the last GPUs that were asked for */
     struct counted_list { struct counted *items; size_t count, capacity; } counted;
     struct carried_list { struct carried *items; size_t count, capacity; } carried;
 };

@@ -273,7 +273,7 @@ uint32_t *timeline_order(const struct timeline *timeline)
     order = xcalloc(count, sizeof *order);
     for (uint32_t i = 0; i < count; i++)
         order[i] = i;
-    qsort_r(order, count, sizeof *order, by_start, (void *)timeline);
+    array_sort_by(order, count, sizeof *order, by_start, (void *)timeline);
     return order;
 }
 

@@ -60,18 +60,18 @@ static struct node *merge(struct arena *arena, const struct node *base, const st
 }
 
 /* An integer below a mapping; 0 if there is none. */
-static long integer_of(const struct node *map, const char *key)
+static long long integer_of(const struct node *map, const char *key)
 {
     const struct node *value = map && map->kind == NODE_MAPPING ? node_get(map, key) : NULL;
 
-    return value && value->kind == NODE_SCALAR ? strtol(value->text, NULL, 10) : 0;
+    return value && value->kind == NODE_SCALAR ? strtoll(value->text, NULL, 10) : 0;
 }
 
 /* A mapping that has fewer GPUs a node than its platform has NICs, and says nothing of NICs, has one NIC per GPU. */
 static void drop_spare_nics(struct arena *arena, const struct node *map, struct node *merged)
 {
     const struct node *gpus = node_get(map, "gpus_per_node");
-    long count = integer_of(map, "gpus_per_node");
+    long long count = integer_of(map, "gpus_per_node");
 
     if (count < 1 || integer_of(node_get(map, "network"), "nics") ||
         integer_of(node_get(merged, "network"), "nics") <= count)

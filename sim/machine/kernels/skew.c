@@ -46,7 +46,7 @@ double skew_busiest(double exponent, int gpus, int n)
 
     if (exponent == 0 || gpus <= 1)
         return 1;
-    weights = xcalloc(experts + 1, sizeof *weights);
+    weights = xcalloc((size_t)experts + 1, sizeof *weights);
     for (uint64_t i = 0; i < experts; i++)
         all += weights[i] = pow((double)i + 1, -exponent);
     for (uint64_t draw = 0; draw < DRAWS; draw++) {

@@ -70,6 +70,21 @@ static bool is_of(const char *path, const char *part)
     return !strcmp(path, part) || is_above(part, path);
 }
 
+bool plan_is_hardware(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+
+    return is_of(path, "cluster") && !(dot && !strcmp(dot, ".nodes"));
+}
+
+bool space_compares(const struct space *space)
+{
+    for (size_t i = 0; i < space->naxes; i++)
+        if (plan_is_hardware(space->axes[i].path) && strchr(space->axes[i].values, ','))
+            return true;
+    return false;
+}
+
 /* The named axes that the facts follow from, but for the number of nodes, which rules and lists take as an axis. */
 static struct node *axes_of_facts(const struct builder *builder)
 {
@@ -266,7 +281,7 @@ static int read_counts(struct builder *builder, const struct node *gpus, int *co
         const struct node *item = gpus->kind == NODE_SCALAR ? gpus : gpus->items[i];
         const char *text = item->kind == NODE_SCALAR ? item->text : "";
         char *end;
-        long count = strtol(text, &end, 10);
+        long long count = strtoll(text, &end, 10);
 
         if (end == text || *end || count < 1 || count > 1000000)
             return error_add(builder->err, EXIT_USAGE, item->loc, "expected numbers of GPUs such as 64,128, found "

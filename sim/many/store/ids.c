@@ -15,7 +15,7 @@ static struct id_entry entry_of(const char *id)
         char text[DIGITS + 1] = {0};
 
         memcpy(text, id + i * DIGITS, DIGITS);
-        entry.digits[i] = (uint32_t)strtoul(text, NULL, 16);
+        entry.digits[i] = (uint32_t)strtoull(text, NULL, 16);
     }
     return entry;
 }

@@ -39,9 +39,15 @@ struct running {
     const struct trial_rules *rules;
 };
 
+/* The first trial of a piece. */
+static size_t first_of(uint64_t piece)
+{
+    return (size_t)piece * PIECE;
+}
+
 static size_t piece_size(const struct running *running, uint64_t piece)
 {
-    size_t rest = running->count - piece * PIECE;
+    size_t rest = running->count - first_of(piece);
 
     return rest < PIECE ? rest : PIECE;
 }
@@ -68,8 +74,8 @@ static void work(void *context, uint64_t piece, char *note, FILE *reply)
     const struct running *running = context;
 
     (void)note;
-    for (size_t i = 0; i < piece_size(running, piece) && !is_over(running, piece * PIECE + i); i++) {
-        struct trial trial = trial_run(running->rules, piece * PIECE + i, NULL, NULL);
+    for (size_t i = 0; i < piece_size(running, piece) && !is_over(running, first_of(piece) + i); i++) {
+        struct trial trial = trial_run(running->rules, first_of(piece) + i, NULL, NULL);
 
         fwrite(&trial, sizeof trial, 1, reply);
     }
@@ -90,11 +96,11 @@ static int done(void *context, uint64_t piece, const char *reply, size_t length,
 {
     struct running *running = context;
 
-    if (is_over(running, piece * PIECE))
-        return check_over(running, piece * PIECE, err);
+    if (is_over(running, first_of(piece)))
+        return check_over(running, first_of(piece), err);
     if (length != piece_size(running, piece) * sizeof(struct trial))
         return error_add(err, EXIT_UNEXPECTED, (struct loc){0}, "train: a process sent %zu bytes of trials", length);
-    memcpy(running->trials + piece * PIECE, reply, length);
+    memcpy(running->trials + first_of(piece), reply, length);
     return 0;
 }
 

@@ -92,7 +92,7 @@ void causes_join(struct causes *causes, uint32_t id)
     }
     join.count = causes->ids.count - join.first;
     if (join.count > 1)
-        qsort_r(causes->ids.items + join.first, join.count, sizeof *causes->ids.items, by_rank, causes);
+        array_sort_by(causes->ids.items + join.first, join.count, sizeof *causes->ids.items, by_rank, causes);
     for (size_t i = 0; i < join.count; i++) {
         uint32_t item = causes->ids.items[join.first + i];
 

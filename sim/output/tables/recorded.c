@@ -240,18 +240,18 @@ static int choose_ranks(struct recorded *run, struct error *err)
         memset(run->chosen, true, (size_t)run->written);
     while (text && *text) {
         char *end;
-        long first = strtol(text, &end, 10), last = first;
+        long long first = strtoll(text, &end, 10), last = first;
 
         if (end > text && *end == '-' && end[1] >= '0' && end[1] <= '9')
-            last = strtol(end + 1, &end, 10);
+            last = strtoll(end + 1, &end, 10);
         if (end == text || *text < '0' || *text > '9' || (*end && *end != ',') || (*end == ',' && !end[1]) || last < first)
             return error_add(err, EXIT_USAGE, none, "--ranks: expected numbers of ranks such as 0-7,12, found '%s'",
                              run->list);
         if (last >= run->written)
-            return error_add(err, EXIT_USAGE, none, "--ranks: there is no rank %ld: expected 0 to %d%s", last,
+            return error_add(err, EXIT_USAGE, none, "--ranks: there is no rank %lld: expected 0 to %d%s", last,
                              run->written - 1, run->written < run->ranks * run->replicas ?
                              "; --all repeats rows that stand for several replicas" : "");
-        for (long rank = first; rank <= last; rank++)
+        for (long long rank = first; rank <= last; rank++)
             run->chosen[rank] = true;
         text = *end ? end + 1 : end;
     }

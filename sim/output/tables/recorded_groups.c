@@ -19,7 +19,7 @@ static int read_ranks(struct recorded_group *group, const struct tsv *tsv, struc
     group->ranks = xcalloc(commas + 1, sizeof *group->ranks);
     while (*text >= '0' && *text <= '9') {
         char *end;
-        long rank = strtol(text, &end, 10);
+        long long rank = strtoll(text, &end, 10);
 
         if (rank > RECORDED_MOST_RANKS)
             break;

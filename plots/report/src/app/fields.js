@@ -56,7 +56,7 @@ function Field({ path, variant, scenario, wrong, put }) {
         ${chosen !== undefined && !field.choices.some(one => one.name === chosen) && html`<option value=${chosen}>${short(chosen, 60)}</option>`}</select>`
     : html`<input id=${id} type=${field.kind === 'integer' ? 'number' : 'text'} min=${field.least} max=${field.most} step="1" value=${chosen ?? ''} placeholder=${now || 'left out'}
         aria-describedby=${described} aria-invalid=${!!wrong} onInput=${event => event.target.validity.badInput || set(event.target.value.trim())} autocomplete="off"/>`;
-  return html`<div class=${`field${chosen === undefined ? '' : ' set'}`}><label for=${id} title=${plain(title)}>${nameOf(path)}</label>${input}
+  return html`<div class=${`field${chosen === undefined ? '' : ' set'}${path === 'model.preset' ? ' long' : ''}`}><label for=${id} title=${plain(title)}>${nameOf(path)}</label>${input}
     ${chosen !== undefined && html`<button class="small" aria-label=${`take back ${nameOf(path)}`} title="take it back" onClick=${() => set('')}>\u00d7</button>`}
     ${wrong && html`<p class="wrong" id=${`${id}-wrong`}>${plain(wrong)}</p>`}</div>`;
 }
@@ -89,16 +89,19 @@ function Others({ variant, put, wrongs }) {
     </fieldset>`;
 }
 
-export function Fields({ variant, scenario, answer, put, drop }) {
+export function Fields({ variant, scenario, answer, put, drop, learn }) {
+  const asks = variant.text === null && about().tour.find(one => one.name === variant.tour)?.title;
   const file = useRef(), wrongs = wrongsOf(answer);
   const wrongOf = path => wrongs.get(path) ?? (wholes[path] && valueOf(variant, wholes[path][0]) ? wrongs.get(wholes[path][0]) : undefined);
   const config = valueOf(variant, 'model')?.includes('"hf_config"');
   return html`<section class="fields" aria-label="scenario">
     <fieldset><legend>Start from</legend>
-      <div class="field"><label for="tour">scenario</label><select id="tour" value=${variant.text === null ? variant.tour : ''}
+      <div class="field long"><label for="tour">scenario</label><select id="tour" value=${variant.text === null ? variant.tour : ''}
           onChange=${event => put({ tour: event.target.value, text: null, file: null, set: [], latest: null })}>
         ${variant.text !== null && html`<option value="">${short(variant.file || 'the text that was dropped', 60)}</option>`}
         ${about().tour.map(one => html`<option value=${one.name}>${plain(one.name)}${one.title ? ` \u2013 ${short(one.title, 70)}` : ''}</option>`)}</select></div>
+      ${asks && html`<p class="note">${short(asks, 200)}</p>`}
+      ${learn && html`<p class="note">new to pipelines: <button id="learn" onClick=${learn}>what is a bubble?</button></p>`}
       <p class="note">or drop a scenario's YAML, or a model's config.json, on this page:
         <button onClick=${() => file.current.click()} id="choose-file">choose a file</button>
         <input ref=${file} id="file" type="file" accept=".yaml,.yml,.json" hidden onChange=${event => { drop(event.target.files[0]); event.target.value = ''; }}/></p>

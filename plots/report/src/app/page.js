@@ -8,6 +8,7 @@ import { learn, about, first, changed, fragmentOf, stateOf } from './state.js';
 import { Fields } from './fields.js';
 import { Results } from './results.js';
 import { useAnswer } from './answers.js';
+import { Lesson, stepOf } from './lesson.js';
 
 const textMost = 900 << 10;      // B of a file that is dropped; a question has 1 MiB
 // What B's answer is compared by: what ran, and how far its time may be off.
@@ -18,6 +19,8 @@ const measure = ['iteration_time_s', 'iteration_time_s_p10', 'iteration_time_s_p
 async function dropped(variant, file) {
   if (file.size > textMost) throw new Error(`${short(file.name)} has more than 900 KiB`);
   const text = await file.text();
+  if (text.startsWith('#!') || /\.sh$/.test(file.name))
+    throw new Error(`${short(file.name)} is a launch script, which needs bash: 'dtsim import megatron ${short(file.name)} > run.yaml' makes a scenario of it, which this page reads`);
   let config = null;
   try { config = JSON.parse(text); } catch { /* it is YAML then */ }
   if (config && typeof config === 'object' && (config.model_type || config.text_config))
@@ -53,13 +56,15 @@ function Page() {
   if (!state) return '';
   const which = state.b ? shown : 'a', variant = state[which], answered = which === 'b' ? b : a;
   const whole = answered.answer?.exit_code === 0 ? answered.answer.numbers : null;
-  const put = next => setState(before => ({ ...before, [which]: next }));
+  const put = next => { setSaid(''); setState(before => ({ ...before, [which]: next })); };
   const apply = (of, change) => setState(before => ({ ...before, [of]: { ...change.reduce((one, [path, value]) => changed(one, path, value), before[of]), latest: null } }));
   const drop = async file => {
     if (!file) return;
     try { put(await dropped(variant, file)); setSaid(`${short(file.name, 60)} was read`); } catch (error) { setSaid(error.message); }
   };
   const hold = event => { if ([...event.dataTransfer.types].includes('Files')) { event.preventDefault(); setOver(event.type === 'dragover'); } };
+  const go = number => { setState(stepOf(number)); setShown('a'); setSaid(''); };
+  const of = one => one.answer?.exit_code === 0 && !one.busy ? one.answer.numbers : null;
   const compare = () => { setState({ ...state, b: structuredClone(state.a) }); setShown('b'); };
   const keep = of => { setState({ a: state[of], b: null }); setShown('a'); };
   return html`<div class=${`app${over ? ' over' : ''}`} onDragOver=${hold} onDragLeave=${hold} onDrop=${event => { event.preventDefault(); setOver(false); drop(event.dataTransfer.files[0]); }}>
@@ -75,8 +80,9 @@ function Page() {
         whole.peak_memory_bytes > 0 ? `, ${bytes(whole.peak_memory_bytes)}` : ''}` : answered.answer ? html`<b class="bad">not possible</b>` : '\u00a0'}</p></div>
       <${ThemeSwitch}/></header>
     <div class="columns">
-      <${Fields} key=${which} variant=${variant} scenario=${answered.scenario} answer=${answered.answer} put=${put} drop=${drop}/>
-      <${Results} a=${a} b=${state.b ? b : null} variants=${state} shown=${which} apply=${apply} fragment=${fragment}/>
+      <${Fields} key=${which} variant=${variant} scenario=${answered.scenario} answer=${answered.answer} put=${put} drop=${drop} learn=${state.lesson ? null : () => go(1)}/>
+      <div>${state.lesson && html`<${Lesson} number=${state.lesson} variants=${state} a=${of(a)} b=${of(b)} go=${go} end=${() => setState({ ...state, lesson: null })}/>`}
+      <${Results} a=${a} b=${state.b ? b : null} variants=${state} shown=${which} apply=${apply} fragment=${fragment}/></div>
     </div>
     <footer>dtsim ${short(about().version)}. The numbers are of a simulation on this machine; nothing leaves it.</footer></div>`;
 }

@@ -6,6 +6,7 @@ import { TimelineView } from '../timeline-view.js';
 import { lookOf, memoryLook } from '../palette.js';
 import { time, bytes, percent, number, plain, short, has, words } from '../format.js';
 import { commandOf, flat } from './state.js';
+import { inside } from './simulator.js';
 
 const metrics = [
   ['iteration_time_s', 'iteration', time, true], ['tokens_per_s_per_gpu', 'tokens a second and GPU', number], ['mfu', 'MFU', percent],
@@ -34,16 +35,17 @@ function Memory({ numbers, name }) {
 }
 
 // Why a variant has no numbers, and what would help.
-export function Refused({ one, name, apply }) {
+export function Refused({ one, name, apply, variant }) {
   const { answer, failed, advice, offers } = one;
   if (failed) return html`<div class="refused" role="alert"><b>${name}No answer.</b> ${plain(failed)}.
-    If the server has ended, start 'dtsim app' again: --state and this page's state show the same again.</div>`;
+    ${!inside && "If the server has ended, start 'dtsim app' again: --state and this page's state show the same again."}</div>`;
   if (!answer?.exit_code) return '';
   const rule = answer.errors[0].rule, errors = advice?.errors ?? answer.errors;
   const title = answer.exit_code === 5 ? `Not possible${rule ? `, by the rule '${rule}'` : ''}` : answer.exit_code === 7 ? 'Stopped' : answer.exit_code === 130 ? 'Cancelled' : 'There is a mistake';
   return html`<div class="refused" role="alert"><b>${name}${plain(title)}.</b>
     <ul>${errors.map(error => html`<li>${error.line && !error.file?.startsWith('--') && !error.file?.includes('/') ? `line ${error.line}, column ${error.column}: ` : ''}${plain(error.message)}</li>`)}</ul>
     ${answer.exit_code === 5 && rule === 'memory' && !advice && html`<p class="note">Looking for the change that makes it fit \u2026</p>`}
+    ${inside && [1, 6, 7].includes(answer.exit_code) && html`<p>The program dtsim has no such limits: <code class="command">${commandOf(variant).replaceAll(' \\\n ', '')}</code></p>`}
     ${offers?.length > 0 && html`<p>Nearest changes that make it possible: ${offers.map((change, i) => html`<button class="offer" id=${`offer-${i}`} onClick=${() => apply(change)}>
       ${short(change.map(([path, value]) => `${path} = ${value}`).join(', '), 100)}</button> `)}</p>`}</div>`;
 }
@@ -123,8 +125,8 @@ export function Results({ a, b, variants, shown, apply, fragment }) {
   const name = b ? `${shown === 'b' ? 'B' : 'A'}: ` : '', whole = isWhole(one), two = b && isWhole(a) && isWhole(b);
   const notes = numbers?.notes ?? [];
   return html`<section class=${`results${one.busy ? ' busy' : ''}`} aria-label="result" aria-busy=${!!one.busy}>
-    <${Refused} one=${a} name=${b ? 'A: ' : ''} apply=${change => apply('a', change)}/>
-    ${b && html`<${Refused} one=${b} name="B: " apply=${change => apply('b', change)}/>`}
+    <${Refused} one=${a} name=${b ? 'A: ' : ''} apply=${change => apply('a', change)} variant=${variants.a}/>
+    ${b && html`<${Refused} one=${b} name="B: " apply=${change => apply('b', change)} variant=${variants.b}/>`}
     ${two && html`<${Part} id="difference-part" title="What differs"><${Difference} a=${a} b=${b}/><//>`}
     ${(whole || (b && (numbersOf(a) || numbersOf(b)))) && html`<${Part} id="result" title="Result">
       ${whole && html`<${Lead} numbers=${numbers}/>`}
@@ -139,7 +141,7 @@ export function Results({ a, b, variants, shown, apply, fragment }) {
     <${Part} id="take" title=${`${name}Take it along`} closed=${true}>
       ${one.answer?.yaml && html`<h3>The scenario</h3><${Copied} id="yaml" text=${one.answer.yaml}/>`}
       <h3>The command line</h3>${variant.text !== null && html`<p class="note">It reads the file that was dropped.</p>`}<${Copied} id="command" text=${commandOf(variant)}/>
-      <h3>The state of this page</h3><p class="note">'dtsim app' shows the same from it, for you or for somebody else.</p>
-      <${Copied} id="state" text=${`dtsim app --state '${fragment}'`}/><//>
+      <h3>The state of this page</h3><p class="note">${inside ? 'Behind the address of this page' : "'dtsim app'"} it shows the same, for you or for somebody else.</p>
+      <${Copied} id="state" text=${inside ? fragment : `dtsim app --state '${fragment}'`}/><//>
   </section>`;
 }

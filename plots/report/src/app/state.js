@@ -1,5 +1,7 @@
 // What a person has chosen: two variants of scenarios, and how the address holds them. A variant is a scenario of the
 // tour, or text that was dropped, and changes of it: {tour, text, file, set: [[path, value], ...]}; values are texts.
+import { lessons, stepOf } from './lesson.js';
+
 let known = null;
 export function learn(all) { known = all; }
 export const about = () => known;
@@ -97,15 +99,20 @@ async function put(entries, variant, before) {
   }
   for (const [path, text] of variant.set) entries.append(before + path, text);
 }
-export async function fragmentOf({ a, b }) {
+export async function fragmentOf({ a, b, lesson }) {
   const entries = new URLSearchParams();
+  if (lesson) entries.append('lesson', lesson);
   await put(entries, a, '');
   if (b) await put(entries, b, 'b.');
   return `#${entries}`;
 }
 export async function stateOf(fragment) {
-  const state = { a: first(), b: null };
-  for (const [name, text] of new URLSearchParams(fragment.replace(/^#/, ''))) {
+  const entries = new URLSearchParams(fragment.replace(/^#/, '')), step = Number(entries.get('lesson'));
+  const lesson = Number.isInteger(step) && step >= 1 && step <= lessons ? step : null;
+  if (lesson && entries.size === 1) return stepOf(lesson);
+  entries.delete('lesson');
+  const state = { a: first(), b: null, lesson };
+  for (const [name, text] of entries) {
     const isB = name.startsWith('b.'), key = isB ? name.slice(2) : name;
     if (isB) state.b ??= { ...first(), set: [] };
     const variant = isB ? state.b : state.a;
