@@ -170,6 +170,7 @@ for name, text in {
     'names.yaml': small + 'cluster: ideal\nstrategy: {pipeline: 2}\nmemory: {recompute: {modules: [' + ', '.join(map('zz{}'.format, many)) + ']}}\n',
     'layers.yaml': 'cluster: ideal\nmodel:\n  layers:\n' + '    - {forwrd: 1 s, backwrd: 1 s}\n' * 40000,
     'grid.yaml': 'base: s.yaml\nsweep:\n  grid:\n' + ''.join(f'    strategy.k{i}: [1, 2]\n' for i in many),
+    'where.yaml': 'base: s.yaml\nsweep:\n  grid: {strategy.pipeline: [1, 2]}\n  where:\n' + ''.join(f'    - k{i} > 1\n' for i in many),
     'platform.yaml': keys.replace('  ', ''), 'bridge.yaml': 'train:\n' + keys,
     'hf.yaml': 'model: {hf_config: hf.json, sequence: 128}\ncluster: dgx-h100\nbatch: {global: 8, micro: 1}\n',
     'hf.json': json.dumps({'model_type': 'llama', **{f'k{i}': 1 for i in many}}),
@@ -194,6 +195,7 @@ if ! grep -q __asan_init "$dtsim" && python3 mistakes.py; then
 4 check layers.yaml
 4 compare strategy.yaml cluster.yaml
 4 sweep grid.yaml --dry-run
+4 sweep where.yaml --dry-run
 4 collective platform.yaml --ranks 2 --bytes 1M
 4 run s.yaml --set cluster.gpu=./platform.yaml
 4 run s.yaml --set software=./platform.yaml
