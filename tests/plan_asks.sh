@@ -9,7 +9,7 @@
 #   plan_asks.sh DTSIM fewest   where nothing fits, so many GPUs do, and half of them do not
 #   plan_asks.sh DTSIM axes     'emit' can write each value of the axes that a software file lists, with their arguments
 #   plan_asks.sh DTSIM hardware of platforms and networks that are compared the best of each is what a plan of it alone finds
-#   plan_asks.sh DTSIM prices   a price by any name of a machine is found, and what has none is told of and proves nothing
+#   plan_asks.sh DTSIM prices   a price by any name of a machine is found, and what has none is told of and proves nothing; a PUE stands alone
 #   plan_asks.sh DTSIM kept     a worse plan in the same folder leaves the better one
 set -u
 dtsim=$(realpath "$1") what=$2 root=$(realpath "$(dirname "$0")/..")
@@ -452,6 +452,13 @@ prices()
     "$dtsim" plan scenario.yaml "${axes[@]}" --set 'cluster.network.topology={leaf_nodes: 1, oversubscription: 2}' -o one >out 2>err ||
         fail "$(cat err)"
     grep -q '^the best of each$' out && fail "one network is compared: $(cat out)"
+    for i in 1 1.3; do                      # a facility's share stands alone for iterations, and says nothing of a training
+        "$dtsim" plan scenario.yaml "${axes[@]}" --set "train={energy: {pue: $i}}" -o pue --json >pue$i.json 2>err || fail "$(cat err)"
+        "$dtsim" train scenario.yaml --set "train={energy: {pue: $i}}" >out 2>&1 && fail "a training of no length"
+    done
+    python3 -c 'import json
+one, more = (json.load(open(f"pue{i}.json"))["rows"][0]["metrics"] for i in ("1", "1.3"))
+assert abs(more["energy_j"] / one["energy_j"] / 1.3 - 1) < 1e-9 and "training_cost" not in one' || fail "the facility is not counted"
     "$dtsim" plan scenario.yaml "${axes[@]}" --set cluster.platform=dgx-a100,dgx-h100,p5,hgx-h20 --top 2 -o few >out 2>err || fail "$(cat err)"
     grep -q '^not shown: 2 more; --top 4 shows them: cluster.platform [^,]*, cluster.platform [^,]*$' out || fail "rows are missing: $(cat out)"
 }

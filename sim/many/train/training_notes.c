@@ -120,12 +120,15 @@ static void add_money(struct notes *notes, const struct training *training)
         note(notes, "no energy: nothing published says what this GPU and its node take; expected 'train: energy'");
     else if (training->ended[TRIAL_FINISHED] && !isnan(step->energy_error))
         note(notes, arena_printf(notes->arena, "energy may be off by %.0f %% at most, besides the time's error: nodes differ, GPUs that wait "
-                                 "may take less, and a facility takes 1 to %g times its computers' (%g, where train.energy.pue says no "
-                                 "other); 'train: energy' says measured ones", 100 * step->energy_error, ENERGY_PUE_MOST, energy_pue(scenario)));
+                                 "may take less, and a facility takes 1 to %g times its computers' (%g unless train.energy.pue says "
+                                 "another); 'train: energy' says measured ones", 100 * step->energy_error, ENERGY_PUE_MOST, energy_pue(scenario)));
     const char *names = scenario_gpu_names(notes->arena, scenario, -1);
 
+    const struct gpu_power *power = cluster_sheet(&scenario->cluster, 0)->power;
+
     if (!isnan(training->energy.mean) && !(scenario->train->energy && scenario->train->energy->gpu))
-        note(notes, arena_printf(notes->arena,
+        note(notes, !power || !power->node ? "energy is estimated from the board's power on the GPU's data sheet" :
+                    arena_printf(notes->arena,
                                  "energy rests on the few nodes of %s whose power is published: its file says which "
                                  "('dtsim help %s')",
                                  names, cluster_gpu_name(&scenario->cluster, 0)));
