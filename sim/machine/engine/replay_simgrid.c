@@ -92,7 +92,7 @@ int replay_simgrid(const struct program *program, const struct cluster *cluster,
     int result = 0;
 
     replay_fast(program, cluster, timeline);
-    if (sharing.any && !(program->progress && program->progress->over) && sharing_meets(&sharing, timeline, costs, met)) {
+    if (sharing.any && !progress_over(program->progress) && sharing_meets(&sharing, timeline, costs, met)) {
         fast = *timeline;
         timeline_init(timeline, program);
         result = replay_flows(program, cluster, costs, met, timeline, err);
