@@ -93,8 +93,10 @@ int replay_simgrid(const struct program *program, const struct cluster *cluster,
 
     replay_fast(program, cluster, timeline);
     if (sharing.any && !progress_over(program->progress) && sharing_meets(&sharing, timeline, costs, met)) {
-        fast = *timeline;
-        timeline_init(timeline, program);
+        timeline_init(&fast, program);
+        memcpy(fast.start, timeline->start, program->ops.count * sizeof *fast.start);
+        memcpy(fast.end, timeline->end, program->ops.count * sizeof *fast.end);
+        fast.makespan = timeline->makespan;
         result = replay_flows(program, cluster, costs, met, timeline, err);
         if (!result && timeline_difference(&fast, timeline) > SAME)
             result = replay_flows(program, cluster, costs, NULL, timeline, err);
