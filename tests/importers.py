@@ -884,7 +884,7 @@ def test_wrong_dialects():
             ("{strategy.zero: 1}}", "{strategy.zero: Z}}", r":\d+:7: error: nothing says what Z is"),
             ("{say: {heads: H}, is", "{say: {heads: H, depth: D}, is", r":\d+:7: error: nothing says what D is"),
             ("{strategy.zero: 3}}", "{strategy.zero: 3}, only: imports}", r":\d+:\d+: error: expected import or emit"),
-            ("{strategy.zero: 3}}", "{strategy.zero: 3}, where: strategy.tensr > 1}", r"scenarios have no such key"),
+            ("{strategy.zero: 3}}", "{strategy.zero: 3}, where: strategy.tensr > 1}", r"'strategy.tensr' is no key of a scenario"),
             ("{strategy.zero: 3}}", "{strategy.zero: 3}, unless: shards}", r":\d+:7: error: a row.* asks for 'shards', which is no"),
             ("refuse: <S> is", "refuse: <T> is", r":\d+:7: error: nothing says what T is")):
         with open("wrong.yaml", "w") as file:
