@@ -196,8 +196,9 @@ void replay_fast(const struct program *program, const struct cluster *cluster, s
     struct sharing sharing = sharing_of(program, cluster, costs);
 
     if (!sharing.any || !program->choices.count)
-        replay_ideal(program, cluster, timeline);
-    if (sharing.any && (program->choices.count || sharing_meets(&sharing, timeline, costs, NULL)))
+        replay_costs(program, costs, timeline);
+    if (sharing.any && !progress_over(program->progress) &&
+        (program->choices.count || sharing_meets(&sharing, timeline, costs, NULL)))
         replay_events(program, cluster, &sharing, costs, timeline);
     sharing_release(&sharing);
     free(costs);

@@ -92,7 +92,7 @@ int replay_simgrid(const struct program *program, const struct cluster *cluster,
     int result = 0;
 
     replay_fast(program, cluster, timeline);
-    if (sharing.any && !(program->progress && program->progress->over) && sharing_meets(&sharing, timeline, costs, met)) {
+    if (sharing.any && !progress_over(program->progress) && sharing_meets(&sharing, timeline, costs, met)) {
         timeline_init(&fast, program);
         memcpy(fast.start, timeline->start, program->ops.count * sizeof *fast.start);
         memcpy(fast.end, timeline->end, program->ops.count * sizeof *fast.end);

@@ -171,17 +171,18 @@ static struct crossing *list_crossings(const struct sharing *sharing, const stru
 {
     const struct program *program = timeline->program;
     const uint32_t *crossed = sharing->crossed.items;
+    size_t *transfers = xcalloc(program->traits.count + 1, sizeof *transfers);
     struct crossing *crossings;
 
-    for (size_t i = 0; i < program->ops.count; i++) {
-        const struct op *op = &program->ops.items[i];
-
-        for (uint32_t hop = 0; asks(op, costs) && hop < sharing->routes[op->traits].hops; hop++)
-            first[crossed[sharing->routes[op->traits].first + hop] + 2]++;
-    }
+    for (size_t i = 0; i < program->ops.count; i++)
+        transfers[program->ops.items[i].traits] += asks(&program->ops.items[i], costs);
+    for (size_t i = 0; i < program->traits.count; i++)
+        for (uint32_t hop = 0; transfers[i] && hop < sharing->routes[i].hops; hop++)
+            first[crossed[sharing->routes[i].first + hop] + 2] += transfers[i];
+    free(transfers);
     for (size_t link = 2; link < sharing->links.count + 2; link++)
         first[link] += first[link - 1];
-    crossings = xcalloc(first[sharing->links.count + 1] + 1, sizeof *crossings);
+    crossings = xrealloc(NULL, first[sharing->links.count + 1] + 1, sizeof *crossings);
     for (size_t i = 0; i < program->ops.count; i++) {
         const struct op *op = &program->ops.items[i];
 
@@ -249,7 +250,7 @@ bool sharing_meets(const struct sharing *sharing, const struct timeline *timelin
 {
     size_t *first = xcalloc(sharing->links.count + 2, sizeof *first);
     struct crossing *crossings = list_crossings(sharing, timeline, costs, first);
-    uint32_t *room = xcalloc(first[sharing->links.count] + 1, sizeof *room);
+    uint32_t *room = xrealloc(NULL, first[sharing->links.count] + 1, sizeof *room);
     bool any = false;
 
     for (size_t link = 0; link < sharing->links.count && (met || !any); link++) {
