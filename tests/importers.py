@@ -255,6 +255,19 @@ def test_titan():
                         expect(sum(blocks) == layers and len(blocks) == chunks * pipeline, "split of " + text, scenario)
 
 
+def test_titan_models():
+    """Models of torchtitan's registry that are presets here; keys of its first releases."""
+    text = '[model]\nname = "%s"\nflavor = "%s"\n[training]\nlocal_batch_size = 1\nseq_len = 4096\n'
+    for name, flavor, preset in (("qwen3", "30B-A3B", "qwen3-30b-a3b"), ("deepseek_v3", "16B", "deepseek-v2-lite"),
+                                 ("llama2", "13B", "llama2-13b"), ("qwen3", "31B", None)):
+        rc, scenario, said = run("torchtitan", text % (name, flavor), "--set", "nnodes=1", "--set", "nproc_per_node=8")
+        expect((rc == 0 and "preset: " + preset in scenario) if preset else rc == 4, name + flavor, said)
+    old = text % ("llama3", "8B") + 'data_parallel_degree = %d\nfp8_linear = "%s"\n'
+    for data, narrow, zero in ((-1, "", 3), (8, "", 3), (-1, "dynamic", None)):
+        rc, scenario, said = run("torchtitan", old % (data, narrow), "--set", "nnodes=1", "--set", "nproc_per_node=8")
+        expect((rc == 0 and number("zero", scenario) == zero) if zero else rc == 4, "of 2024", said + scenario)
+
+
 NEMO = """data: {seq_length: 4096, micro_batch_size: 1, global_batch_size: 64}
 trainer: {devices: 8, num_nodes: 1}
 model: {config: {_target_: nemo.collections.llm.gpt.model.llama.Llama3Config8B}}
@@ -328,6 +341,8 @@ def test_scripts():
     beside = tempfile.mkdtemp()
     with open(os.path.join(beside, "env.sh"), "w") as other:
         other.write("TP=4\n")
+    with open("words", "w") as other:
+        other.write("no words\n")
     with open("broken.sh", "w") as other:
         other.write("#\nTP=<a degree>\n")
     for text, options, degree, named in (
@@ -340,7 +355,8 @@ def test_scripts():
             ("python x.py --rows 3\n" + launch + "2", [], 2, None), (launch + "2 > /nowhere/log 2>&1", [], 2, None),
             ("/opt/bin/" + launch + "2", [], 2, None), ("exec " + launch + "2", [], 2, None),
             ("set -e\nmkdir -p a/b\ncp x y\ncd /nowhere/else\n" + launch + "2 | tee log", [], 2, None),
-            (". %s/env.sh\n" % beside + launch + "${TP:-2}", [], 2, "Permission denied"),
+            ("set -e\nsource $WORK/start\nX=`cat words`\n" + launch + "2", [], 2, "file:2:"),
+            (". %s/env.sh\n" % beside + launch + "${TP:-2}", [], 2, "--read FOLDER"),
             (". %s/env.sh\n" % beside + launch + "${TP:-2}", ["--read", beside], 4, None),
             ("A=(" + MODEL + ")", ["--set", "nnodes=1", "--set", "nproc_per_node=8"], 1, None)):
         rc, scenario, said = run("megatron", text + "\n", "--cluster", "dgx-h100", *options)
@@ -378,9 +394,31 @@ def test_programs():
     for program in ("generate_text.py", "tools/run_inference.py", "-m tools.text_server", "evaluate_llama.py"):
         rc, scenario, said = run("megatron", PLACE + "%s %s" % (program, MODEL))
         expect(rc == 4 and "trains nothing" in said, program, said)
-    for more, size in (("--vocab-size 1000 --extra-vocab-size 24", 1024), ("--extra-vocab-size 24", None)):
+    patched = "--patch-tokenizer-type %sTokenizer --extra-vocab-size %d"    # the sums are published models' vocabularies
+    for more, size in (("--vocab-size 1000 --extra-vocab-size 24", 1024), ("--extra-vocab-size 24", None),
+                       (patched % ("LLama3", 256), 128256), (patched % ("Qwen3", 293), 151936), (patched % ("Qwen2", 421), 152064),
+                       (patched % ("DeepSeekV2", 2400), 102400), (patched % ("DeepSeekV2", 467), 129280),
+                       (patched % ("DeepSeekV2", 1), None), (patched % ("Unheard", 0), None)):
         rc, scenario, said = run("megatron", PLACE + "pretrain_qwen.py %s %s" % (MODEL.replace("--vocab-size 1024", ""), more))
         expect((rc == 0 and number("vocabulary", scenario) == size) if size else "--set vocab-size" in said, more, said)
+
+
+def test_forks():
+    """Arguments of Pai-Megatron-Patch and of Megatron-DeepSpeed are read as their code means them."""
+    moe = "--num-experts 8 --moe-router-topk 2 --moe-grouped-gemm "
+    for more, key, value in (("--use-llama2-rotary-position-embeddings", "positions", 0),
+                             ("--num-key-value-heads 4 --use-flash-attn-v2", "kv_heads", 4),
+                             ("--glu-activation geglu --data-impl mmap --kill-switch-path /x", "mlp: swiglu", None),
+                             (moe + "--enable-shared-expert --shared-moe-ffn-hidden-size 5632", "shared_experts", None),
+                             ("--multi-latent-attention --kv-lora-rank 512 --qk-nope-head-dim 96 --qk-rope-head-dim 32 "
+                              "--v-head-dim 64", "rope_head_size", 32)):
+        rc, scenario, said = run("megatron", PLACE + "pretrain_llama.py %s %s" % (MODEL, more))
+        expect(rc == 0 and key in scenario and (value is None or number(key, scenario) == value), more, said + scenario)
+    for zero, strategy in ((2, "optim_grads"), (3, "optim_grads_params")):
+        rc, scenario, said = run("megatron", PLACE + "pretrain_gpt.py %s --use-megatron-fsdp --ckpt-format fsdp_dtensor "
+                                 "--data-parallel-sharding-strategy %s --use-distributed-optimizer --overlap-grad-reduce "
+                                 "--overlap-param-gather" % (MODEL, strategy))
+        expect(rc == 0 and number("zero", scenario) == zero, "weights are gathered beside forwards anyway", said)
 
 
 def test_other_models():
@@ -714,6 +752,12 @@ def test_trainers():
             ("axolotl", AXOLOTL + "adapter: lora\nlora_r: 8\nlora_target_modules: [q_proj, k_proj, v_proj, o_proj]\n",
              ["rank: 8", "targets: [qkv, projection]"]),
             ("axolotl", AXOLOTL + "adapter: lora\nlora_r: 8\nlora_target_modules: [q_proj, v_proj]\n", None),
+            ("axolotl", AXOLOTL + "fsdp: [full_shard, auto_wrap]\nfsdp_config: {sharding_strategy: FULL_SHARD}\n"
+             "use_sonicmoe: true\nflash_attn_rms_norm: true\neta_min: 0\n", ["zero: 3"]),
+            ("axolotl", AXOLOTL + "fsdp: [full_shard]\nfsdp_config: {sharding_strategy: SHARD_GRAD_OP}\n", None),
+            ("axolotl", AXOLOTL + "model_quantization_config: Mxfp4Config\n", None),
+            ("axolotl", AXOLOTL + "model_quantization_config: Mxfp4Config\nmodel_quantization_config_kwargs: {dequantize: true}\n", ["mixed-bf16"]),
+            ("axolotl", AXOLOTL + "trl: {beta: 0.1}\n", None), ("axolotl", AXOLOTL + "expert_parallel_size: 2\n", None),
             ("axolotl", AXOLOTL + "fsdp_config: {auto_wrap_policy: X}\n", None),
             ("axolotl", AXOLOTL + "load_in_8bit: true\n", None), ("axolotl", AXOLOTL + "gradient_chekpointing: true\n", None),
             ("llama-factory", FACTORY + "finetuning_type: full\nbf16: true\n",
@@ -802,6 +846,63 @@ def test_torchtitan_2026():
                int(said["parallelism.data_parallel_shard_degree"]) == shard // context and
                int(said["parallelism.data_parallel_replicate_degree"]) == data * context // shard and
                said["activation_checkpoint"] == "FullAC.Config()" and "import llama3_70b" in done.stdout, "titan", done.stdout)
+    nodes = ("--cluster", "dgx-h100", "--set", "nnodes=8", "--set", "nproc_per_node=8", "--hf-config", "config.json")
+    job = done.stdout.replace("per_stage = 20", "per_stage = 4")
+    for line, wanted in (("training.dtype = \"float16\"", "training.dtype: 'float16' is not simulated"),
+                         ("activation_checkpoint = MemoryBudgetAC.Config()", "'MemoryBudgetAC.Config()' is not simulated"),
+                         ("optimizer.implementation = \"for-loop\"", "'for-loop' is not simulated"),
+                         ("parallelism.pipeline_parallel_schedule = \"Other\"", "'Other' is not simulated"),
+                         ("parallelism.fsdp_reshard_after_forward = \"sometimes\"", "'sometimes' is not simulated")):
+        rc, scenario, message = run("torchtitan-2026", job.replace("    return", "    config." + line + "\n    return"), *nodes)
+        expect(rc == 4 and wanted in message, line, message)
+    rc, scenario, message = run("torchtitan-2026", job, *nodes)
+    expect(rc == 0 and "not known here" not in message, "job", message)
+    rc, scenario, message = run("torchtitan-2026", job.replace("= llama3_70b()", "= mine()"), *nodes)
+    expect(rc == 0 and "warning: config: what mine sets is not known here" in message, "mine", message)
+    steps = re.sub(r"\n.*num_tokens_per_train_step.*", "", job)
+    rc, scenario, message = run("torchtitan-2026", steps, *nodes)
+    expect(rc == 0 and "micro_batches: 8" in scenario and "global" not in scenario, "num_pp_microbatches", message + scenario)
+    for model in "vit-l-16", "t5-large", "bert-large":
+        with open("other.yaml", "w") as file:
+            file.write("model: {preset: %s}\ncluster: {platform: dgx-h100, nodes: 1}\nbatch: {micro: 1, global: 64}\n"
+                       "memory: {precision: mixed-bf16}\n" % model)
+        for kind in "torchtitan", "torchtitan-2026":
+            done = subprocess.run([DTSIM, "emit", kind, "other.yaml"], capture_output=True, text=True, check=False)
+            expect(done.returncode == 5 and "cannot be told to torchtitan" in done.stderr, kind + " " + model, done.stdout + done.stderr)
+
+
+def test_wrong_dialects():
+    """A dialect that anybody may write: what nobody would read, or nothing would say, is an error at its place."""
+    good = TENFOLD % ("--", "arguments")
+    for old, new, said in (
+            ("rows:\n", "  odd: {kind: word}\nrows:\n", r":18:8: error: nobody reads 'odd'"),
+            ("{say: {shard: states}, is: {strategy.zero: 1}}", "{say: {shard: states}, is: {strategy.zerro: 1}}",
+             r":\d+:7: error: scenarios have no 'strategy.zerro'"),
+            ("{strategy.zero: 1}}", "{strategy.zero: Z}}", r":\d+:7: error: nothing says what Z is"),
+            ("{say: {heads: H}, is", "{say: {heads: H, depth: D}, is", r":\d+:7: error: nothing says what D is"),
+            ("{strategy.zero: 3}}", "{strategy.zero: 3}, only: imports}", r":\d+:\d+: error: expected import or emit"),
+            ("{strategy.zero: 3}}", "{strategy.zero: 3}, where: strategy.tensr > 1}", r"scenarios have no such key"),
+            ("{strategy.zero: 3}}", "{strategy.zero: 3}, unless: shards}", r":\d+:7: error: a row.* asks for 'shards', which is no"),
+            ("refuse: <S> is", "refuse: <T> is", r":\d+:7: error: nothing says what T is")):
+        with open("wrong.yaml", "w") as file:
+            file.write(good.replace(old, new))
+        expect(good != good.replace(old, new), new, "the text is not there")
+        rc, scenario, message = run("./wrong.yaml", "torchrun --nnodes 1 --nproc_per_node 8 tenfold.py --depth 24\n", "--cluster", "dgx-h100")
+        expect(rc == 4 and not scenario and re.search(said, message), new, message)
+
+
+def test_words_of_rows():
+    """A value that no row takes is refused, and an argument that no row asks for is named."""
+    begin = "torchrun --nnodes 2 --nproc_per_node 8 tenfold.py --depth 24 --width 1024 --length 2048 --words 32000 --batch "
+    with open("tenfold.yaml", "w") as file:
+        file.write(TENFOLD.replace("    - {say: {shard: S}, where: S != 'none', missing: strategy.zero, refuse: <S> is not simulated}\n", "") %
+                   ("--", "arguments"))
+    for words, said in (("2,8 --heads 16 --shard most", "shard: 'most' is not simulated; expected one of states, all"),
+                        ("2 --heads 16", "batch: '2' is not simulated"), ("2,8,4 --heads 16", "batch: '2,8,4' is not simulated"),
+                        ("2,8 --heads 16 --format double", "format: 'double' is not simulated"),
+                        ("2,8 --heads 16 --shard none", None), ("2,8 --heads 16 --shard all", None)):
+        rc, scenario, message = run("./tenfold.yaml", begin + words + "\n", "--cluster", "dgx-h100")
+        expect((rc == 4 and said in message) if said else (rc == 0 and scenario), words, message)
 
 
 def main():

@@ -38,7 +38,7 @@ done
 
 # Manual page and completions stand where Debian's programs look for them.
 installed="$scratch/second place/share"
-"$dtsim" help --man | cmp - "$installed/man/man1/dtsim.1"
+zcat "$installed/man/man1/dtsim.1.gz" >manual && "$dtsim" help --man | cmp - manual
 [ -s "$installed/bash-completion/completions/dtsim" ]
 [ -s "$installed/zsh/site-functions/_dtsim" ]
 [ -s "$installed/fish/vendor_completions.d/dtsim.fish" ]

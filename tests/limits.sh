@@ -155,6 +155,73 @@ echo "$tried reads that end in an error"
 code=$?
 [ $code = 4 ] && grep -q 'jsonl:2:1: error: a line of more than 16777216 bytes' said || complain "a long line"
 
+# 80,000 mistakes take no longer than reading them: nothing is looked up for messages that are not shown, and keys are found by
+# hash. The limit is of seconds of a processor: some of these took a minute.
+cat >mistakes.py <<'END'
+import json
+many = range(80000)
+small = 'model: {stages: {forward: 1 s, backward: 2 s}}\nbatch: {micro_batches: 4}\n'
+keys = ''.join(f'  k{i}: 1\n' for i in many)
+for name, text in {
+    'top.yaml': small + 'cluster: ideal\nstrategy: {pipeline: 2}\n' + keys.replace('  ', ''),
+    'strategy.yaml': small + 'cluster: ideal\nstrategy:\n  pipeline: -1\n  schedule: nope\n' + keys,
+    'cluster.yaml': small + 'strategy: {pipeline: 2}\ncluster:\n  platform: nope\n' + keys,
+    'axes.yaml': small + 'cluster: ideal\nstrategy: {pipeline: 2}\nplan:\n' + keys,
+    'names.yaml': small + 'cluster: ideal\nstrategy: {pipeline: 2}\nmemory: {recompute: {modules: [' + ', '.join(map('zz{}'.format, many)) + ']}}\n',
+    'layers.yaml': 'cluster: ideal\nmodel:\n  layers:\n' + '    - {forwrd: 1 s, backwrd: 1 s}\n' * 40000,
+    'grid.yaml': 'base: s.yaml\nsweep:\n  grid:\n' + ''.join(f'    strategy.k{i}: [1, 2]\n' for i in many),
+    'platform.yaml': keys.replace('  ', ''), 'bridge.yaml': 'train:\n' + keys,
+    'hf.yaml': 'model: {hf_config: hf.json, sequence: 128}\ncluster: dgx-h100\nbatch: {global: 8, micro: 1}\n',
+    'hf.json': json.dumps({'model_type': 'llama', **{f'k{i}': 1 for i in many}}),
+    'ds.json': json.dumps({'train_batch_size': 8, **{f'k{i}': 1 for i in many}}),
+}.items():
+    open(name, 'w').write(text)
+END
+if ! grep -q __asan_init "$dtsim" && python3 mistakes.py; then
+    tried=0
+    while read -r expected words; do
+        tried=$((tried + 1))
+        # shellcheck disable=SC2086
+        (ulimit -t 4; exec "$dtsim" $words) >said 2>&1 </dev/null
+        code=$?
+        [ $code = "$expected" ] || complain "$words"
+    done <<'END'
+4 check top.yaml
+4 check strategy.yaml
+4 check cluster.yaml
+4 plan axes.yaml
+4 check names.yaml
+4 check layers.yaml
+4 compare strategy.yaml cluster.yaml
+4 sweep grid.yaml --dry-run
+4 collective platform.yaml --ranks 2 --bytes 1M
+4 run s.yaml --set cluster.gpu=./platform.yaml
+4 run s.yaml --set software=./platform.yaml
+0 check hf.yaml
+4 import deepspeed ds.json
+4 import bridge bridge.yaml
+4 validate top.yaml
+END
+    echo "$tried files of 80,000 mistakes"
+    # Budgets of memory hold while a scenario is read and its stages are made: MiB that a command may hold, its words.
+    cat >held.py <<'END'
+import resource, subprocess, sys
+open('layers.yaml', 'w').write('cluster: ideal\nbatch: {micro_batches: 4}\nstrategy: {pipeline: 2}\nmodel:\n  layers:\n' +
+                               '    - {forward: 1 ms, backward: 1 ms}\n' * 150000)
+for most, budget, code, words in (36, '30 MiB', 7, 'run layers.yaml'), (240, '200 MiB', 7, 'run layers.yaml'), (
+        400, '40 MiB', 3, 'sweep layers.yaml --set batch.micro_batches=1,2 -o held -j 1'):
+    child = subprocess.Popen([sys.argv[1], *words.split(), '--engine', 'fast', '--budget', budget], stdout=subprocess.DEVNULL,
+                             stderr=subprocess.DEVNULL)
+    status, usage = child.wait(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    held = usage.ru_maxrss >> 10         # of the largest so far
+    if status != code or held > most:
+        sys.exit(f'{words} --budget {budget}: exit code {status}, {held} MiB')
+END
+    python3 held.py "$dtsim" >said 2>&1
+    code=$?
+    [ $code = 0 ] || complain "budgets of memory"
+fi
+
 # Nobody writes these pipes: in a folder they are refused, and what a command names is waited for within the budget alone.
 tried=0
 mkdir pipes pipes/r pipes/t

@@ -34,6 +34,7 @@ while IFS=$tab read -r folder name to; do
     upper=$(printf '%s' "$name" | tr '[:lower:]-' '[:upper:] ')
     printf 'model: {preset: llama3-8b}\ncluster: {platform: dgx-h100}\nbatch: {global: 64, micro: 1}\nsoftware: none\n' >base.yaml
     for word in "$name" "$upper"; do
+        "$dtsim" help "$word" 2>&1 | grep -q "/$to.yaml" || fail "help of '$word' does not show $to"
         "$dtsim" show base.yaml --set "$set=$word" 2>got.txt >/dev/null || true
         grep -qE "unknown|cannot read|may be" got.txt && fail "'$word' is not found: $(head -1 got.txt)"
     done

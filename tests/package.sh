@@ -1,5 +1,5 @@
 #!/bin/sh
-# The Debian package names the libraries that it needs, and can be installed here: package.sh CPACK BUILD_FOLDER EXPORTS
+# The Debian package names the libraries that it needs, has no error that lintian finds, and can be installed here: package.sh CPACK BUILD_FOLDER EXPORTS
 set -eu
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -10,12 +10,19 @@ dpkg-deb -f "$package" Depends >depends
 for library in libc6 libsimgrid libyaml libjansson libgsl; do
     grep -q "$library" depends || { echo "no $library among:" && cat depends && exit 1; }
 done
+! grep -q mpi depends || { echo "MPI is needed by those alone who start mpirun:" && cat depends && exit 1; }
+[ ! -e "$2/dtsim-mpi.so" ] || dpkg-deb -f "$package" Recommends | grep -q 'mpi.*openmpi-bin' || { echo "no MPI is recommended" && exit 1; }
 dpkg-deb -c "$package" >files
-for file in bin/dtsim lib/.*dtsim/dtsim-simgrid.so share/man/man1/dtsim.1 share/bash-completion/completions/dtsim \
+for file in bin/dtsim lib/.*dtsim/dtsim-simgrid.so share/man/man1/dtsim.1.gz share/doc/dtsim/changelog.gz share/bash-completion/completions/dtsim \
     share/zsh/vendor-completions/_dtsim share/fish/vendor_completions.d/dtsim.fish share/doc/dtsim/copyright share/dtsim/platforms/dgx-h100.yaml \
     lib/python3/dist-packages/dtsim.py include/dtsim.h lib/.*libdtsim.so.1 lib/.*libdtsim.a lib/.*pkgconfig/dtsim.pc; do
     grep -q "/usr/$file" files || { echo "no $file in the package" && exit 1; }
 done
+if command -v lintian >/dev/null; then
+    lintian --allow-root --fail-on error "$package" >log 2>&1 || { cat log; exit 1; }
+else
+    echo "lintian is not installed: its part is skipped"
+fi
 apt-get --simulate install "$package" >log 2>&1 || { cat log; exit 1; }
 dpkg-deb -x "$package" there
 

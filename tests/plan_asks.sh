@@ -8,6 +8,7 @@
 #   plan_asks.sh DTSIM halved   of the rows that are shown the one that 'run' finds fastest on half the network is named
 #   plan_asks.sh DTSIM fewest   where nothing fits, so many GPUs do, and half of them do not
 #   plan_asks.sh DTSIM axes     'emit' can write each value of the axes that a software file lists, with their arguments
+#   plan_asks.sh DTSIM hardware of platforms and networks that are compared the best of each is what a plan of it alone finds
 #   plan_asks.sh DTSIM kept     a worse plan in the same folder leaves the better one
 set -u
 dtsim=$(realpath "$1") what=$2 root=$(realpath "$(dirname "$0")/..")
@@ -31,7 +32,7 @@ scenario() # PLATFORM NODES [LINE...]
 
 plan() # OPTION...
 {
-    rm -rf out.plan
+    [ "${kept:-}" ] || rm -rf out.plan
     "$dtsim" plan scenario.yaml -j 2 -o out.plan "$@" --json >plan.json 2>err
 }
 
@@ -344,9 +345,51 @@ print("the same" if times[best] >= times[0] * 0.99 else "row %d of those above" 
     [ $moved -gt 0 ] || fail "no choice changes"
 }
 
+# A table of hardware against a plan of each piece alone; $ and kWh a million tokens from what else the rows say.
+hardware()
+{
+    local platforms=(dgx-a100 dgx-h100 dgx-b200 hgx-h20) prices='{dgx-a100: 1.5 $/h, dgx-h100: 3 $/h, dgx-b200: 5 $/h}' a b rates i
+    for i in 1 2 3; do
+        a=${platforms[RANDOM % 2]} b=${platforms[2 + RANDOM % 2]} rates="$((RANDOM % 9 + 1)) GB/s,$((RANDOM % 50 + 20)) GB/s"
+        scenario "$a" 2
+        sed -i "s/hidden: 1024/hidden: $((1024 << i))/" scenario.yaml
+        plan --verify 0 --set strategy.tensor=1,2,4 --set strategy.pipeline=1,2 --set batch.micro=1,2 --set "cluster.platform=$a,$b" \
+            --set "cluster.network.bandwidth=$rates" --set "price=$prices" || fail "$(cat err)"
+        kept=1 plan --verify 0 --set strategy.tensor=1,2,4 --set strategy.pipeline=1,2 --set batch.micro=1,2 \
+            --set "cluster.network.bandwidth=$rates" || fail "$(cat err)"
+        python3 -c 'import json
+assert len(json.load(open("plan.json"))["rows"]) == 2' || fail "rows of an earlier plan in the same folder are taken for others"
+        plan --verify 0 --set strategy.tensor=1,2,4 --set strategy.pipeline=1,2 --set batch.micro=1,2 --set "cluster.platform=$a,$b" \
+            --set "cluster.network.bandwidth=$rates" --set "price=$prices" || fail "$(cat err)"
+        cp plan.json table.json
+        for platform in "$a" "$b"; do
+            for rate in "${rates%,*}" "${rates#*,}"; do
+                plan --verify 0 --set strategy.tensor=1,2,4 --set strategy.pipeline=1,2 --set batch.micro=1,2 \
+                    --set "cluster.platform=$platform" --set "cluster.network.bandwidth=$rate" || fail "$(cat err)"
+                platform=$platform rate=$rate prices=$prices python3 -c 'import json, os, re
+table, alone = json.load(open("table.json"))["rows"], json.load(open("plan.json"))["rows"][0]
+named, rate = os.environ["platform"], os.environ["rate"]
+rows = [row for row in table if row["point"]["cluster.platform"] == named and row["point"]["cluster.network.bandwidth"] == rate]
+assert len(table) == 4 and len(rows) == 1, (len(table), len(rows))
+own, other = rows[0]["metrics"], alone["metrics"]
+assert own["iteration_time_s"] == other["iteration_time_s"], (named, rate, own["iteration_time_s"], other["iteration_time_s"])
+tokens = own["tokens_per_s"] * own["iteration_time_s"] / 1e6
+price = re.search(named + ": ([0-9.]+)", os.environ["prices"])
+assert (own["cost"] is None) == (not price), own["cost"]
+if price:
+    dollars = float(price[1]) * 16 * own["iteration_time_s"] / 3600 / tokens
+    assert abs(own["cost_per_million_tokens"] / dollars - 1) < 1e-9
+assert abs(own["kwh_per_million_tokens"] * 3.6e6 * tokens / own["energy_j"] - 1) < 1e-9' || fail "$platform at $rate differs"
+            done
+        done
+    done
+    "$dtsim" plan scenario.yaml --set 'price={dgx-a1000: 2 $/h}' >out 2>&1 && fail "an unknown name has a price"
+    grep -q "no platform or GPU 'dgx-a1000'" out || fail "$(cat out)"
+}
+
 case $what in
 axes) axes_are_written ;;
-fewest | fixed | gpus | halved | order | limit | verify | kept) $what ;;
+fewest | fixed | gpus | halved | hardware | order | limit | verify | kept) $what ;;
 *)
     echo "unknown: $what"
     exit 2 ;;

@@ -122,6 +122,12 @@ source ./env.sh
 source env.sh
 true && source ./env.sh
 false && source ./env.sh
+X=env.sh; source "./$X"
+source $(echo ./env.sh) >/dev/null 2>&1
+source <(echo TP=8)
+source ./none.sh 2>/dev/null; TP=8
+source ./none.sh || TP=8
+f() { source ./env.sh; }; f
 [ -f env.sh ] && . ./env.sh
 [ -f none.sh ] && . ./none.sh
 bash ./env.sh
@@ -367,8 +373,8 @@ X=T; unset "${X}P"; TP=${TP:-8}
 """.strip("\n").split("\n")
 
 # What depends on the machine, on programs that do not run, or is no degree: import refuses them, and says why.
-REFUSED = {"getopts t TP -t", "ls none 2>/dev/null && TP=8", "cd none 2>/dev/null && TP=8", "TP={8,2}", "TP=${HOME:+8}", "TP=$LINENO",
-           "TP=8; bash -c 'LAUNCH'"}
+REFUSED = {"getopts t TP -t", "source ./none.sh || TP=8", "ls none 2>/dev/null && TP=8", "cd none 2>/dev/null && TP=8", "TP={8,2}", "TP=${HOME:+8}",
+           "TP=$LINENO", "TP=8; bash -c 'LAUNCH'"}
 
 # Ways in which a script launches: LAUNCH is the command.
 FORMS = r"""

@@ -4,6 +4,7 @@
 #   sweep_rows.sh DTSIM ends           a crash, a hang and points that are infeasible are rows too: 100 in all, exit 3
 #   sweep_rows.sh DTSIM kill [TIMES]   kill -9 of the sweep, and of a worker, at random moments: what goes on completes
 #   sweep_rows.sh DTSIM mpi [TIMES]    under mpirun too, also when processes are killed there
+#   sweep_rows.sh DTSIM slurm          what Slurm's variables say: ranges, lists, parts that run again, tasks of srun
 #   sweep_rows.sh DTSIM disk           the disk is full before the sweep ends: rows stay whole, and what goes on completes
 #   sweep_rows.sh DTSIM verify [TIMES] the best are verified once, whoever does it and whatever is killed meanwhile
 #   sweep_rows.sh DTSIM memory         a worker that runs out of memory, or is killed for it, costs its row
@@ -58,6 +59,43 @@ same()
     [ "$(wc -L <one.rows)" -lt 2150 ] || fail "a row has $(wc -L <one.rows) bytes"
 }
 
+# A task as Slurm starts it: array's ids, this one, step, and how many tasks srun started
+task() # FOLDER IDS ID STEP TASKS TASK
+{
+    local ids=($2)
+
+    env SLURM_ARRAY_JOB_ID=42 SLURM_ARRAY_TASK_ID="$3" SLURM_ARRAY_TASK_COUNT=${#ids[@]} SLURM_ARRAY_TASK_MIN="${ids[0]}" \
+        SLURM_ARRAY_TASK_MAX="${ids[-1]}" SLURM_ARRAY_TASK_STEP="$4" SLURM_STEP_NUM_TASKS="$5" SLURM_PROCID="$6" \
+        "$dtsim" sweep sweep.yaml --engine ideal -o "$1" -j 1 >/dev/null 2>"err.$3.$6"
+}
+
+slurm()
+{
+    sweep one -j 1 || fail "$(cat err)"
+    rows one >one.rows
+    for case in "range:4 5 6 7:1:1" "steps:0 3 6:3:1" "list:2 5 9:1:1" "list-srun:2 5 9:1:2" "range-srun:1 2:1:3"; do
+        IFS=: read -r folder ids step tasks <<<"$case"
+        pids=()
+        for id in $ids; do
+            for ((t = 0; t < tasks; t++)); do
+                task "$folder" "$ids" "$id" "$step" "$tasks" $t &
+                pids+=($!)
+            done
+        done
+        for pid in "${pids[@]}"; do
+            wait "$pid" || fail "$folder: a task ended with $?: $(cat err.*)"
+        done
+        rows "$folder" | cmp one.rows - || fail "the rows of $folder differ"
+        count=$(ls "$folder"/shard-*-of-$((tasks * $(wc -w <<<"$ids"))).jsonl | wc -l)
+        [ "$count" = $((tasks * $(wc -w <<<"$ids"))) ] || fail "$folder: $count shards"
+        [ "$(cat "$folder"/shard-* | grep -c '"id"')" = 60 ] || fail "$folder: a row stands twice"
+    done
+    rm list/shard-*                      # a part that runs again takes the shard that it had
+    task list "2 5 9" 5 1 1 0 && mv list/shard-* again.jsonl && task list "2 5 9" 5 1 1 0 || fail "$(cat err.5.0)"
+    cmp <(grep -v dtsim_sweep again.jsonl) <(grep -v dtsim_sweep list/shard-*) || fail "a part that runs again takes other points"
+    task list "2 5 9 13" 13 1 1 0 && [ -e list/shard-4-of-4.jsonl ] || fail "the fourth shard of a list: $(cat err.13.0)"
+}
+
 # Two points take minutes: the worker of one is killed, the other one takes longer than it may.
 ends()
 {
@@ -65,14 +103,14 @@ ends()
     cat >ends.yaml <<'end'
 base:
   model: {stages: {forward: 1 s, backward: 2 s, parameters: 100 M}}
-  cluster: {nodes: 256, gpus_per_node: 8, inside: {bandwidth: 300 GB/s, latency: 1 us}, network: {bandwidth: 25 GB/s, latency: 5 us}}
+  cluster: {nodes: 256, gpus_per_node: 8, inside: {bandwidth: 300 GB/s, latency: 1 us}, network: {bandwidth: 25 GB/s, latency: 5 us, nics: 1}}
   batch: {micro_batches: 8}
   strategy: {data: 1}
   simulation: {engine: ideal, collectives: messages, fold: off}
 sweep:
   grid: {batch.micro_batches: {range: [1, 97]}}
-  include: [{strategy.pipeline: 4096}, {strategy.data: 2047, simulation.engine: simgrid},
-            {strategy.data: 2048, simulation.engine: simgrid}]
+  include: [{strategy.pipeline: 4096}, {strategy.data: 1023, strategy.channels: 4, simulation.engine: simgrid},
+            {strategy.data: 1024, strategy.channels: 4, simulation.engine: simgrid}]
 end
     "$dtsim" sweep ends.yaml -j 2 --timeout '10 s' -o ends >/dev/null 2>err &
     pid=$!
@@ -91,10 +129,11 @@ end
     done
     # No statement is about all points, whoever makes it; but for a condition that leaves the failed ones out.
     "$dtsim" report ends -o page.html >/dev/null 2>err || fail "$(cat err)"
-    for words in "results ends" "results ends --top 1" "results ends --markdown" "results ends --pareto iteration_time_s,gpus"; do
+    for words in "results ends" "results ends --top 1" "results ends --markdown" "results ends --pareto iteration_time_s,gpus" \
+        "results ends --where iteration_time_s>0"; do
         # shellcheck disable=SC2086
         "$dtsim" $words >out 2>err || fail "$words: $(cat err)"
-        grep -q '2 of 100 points failed: one of them may be better than all others; the same search with --retry-failed runs' out || fail "$words: $(cat out)"
+        grep -q '2 of [0-9]* points failed: one of them may be better than all others; the same search with --retry-failed runs' out || fail "$words: $(cat out)"
     done
     python3 -c 'import base64, re, zlib
 data = re.search("id=\"data\">([^<]*)<", open("page.html").read()).group(1)
@@ -314,6 +353,7 @@ verify) verify ;;
 ends) ends ;;
 kill) kills ;;
 mpi) mpi "$@" ;;
+slurm) slurm ;;
 disk) disk ;;
 memory) memory ;;
 *) fail "unknown test $what" ;;

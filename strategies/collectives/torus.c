@@ -52,41 +52,49 @@ static int chunks(const struct task *task)
     return shards(task) * task->n;
 }
 
-/* A shard in a phase: it goes along a ring of `size` ranks, `stride` apart in their numbers, `up` or down. */
-struct ring { int size, stride, up; };
+/* A shard in a phase: it goes along a ring of `size` ranks, `stride` apart in their numbers, `up` or down. Only `few` of
+ * them are written; these are the ring then, for as many steps. */
+struct ring { int size, few, stride, up; };
 
-static struct ring ring_of(const struct torus *torus, int shard, int phase)
+/* How many ranks of a dimension are written. */
+static int few_of(const struct task *task, int size)
 {
-    int dim = (shard / 2 + phase) % torus->dims;
-    struct ring ring = {torus->size[dim], 1, shard % 2 ? -1 : 1};
+    return task->folded && size > TORUS_FEW ? TORUS_FEW : size;
+}
 
-    for (int later = dim + 1; later < torus->dims; later++)
-        ring.stride *= torus->size[later];
+static struct ring ring_of(const struct task *task, int shard, int phase)
+{
+    struct torus torus = torus_of(task);
+    int dim = (shard / 2 + phase) % torus.dims, size = torus.size[dim];
+    struct ring ring = {size, few_of(task, size), 1, shard % 2 ? -1 : 1};
+
+    for (int later = dim + 1; later < torus.dims; later++)
+        ring.stride *= few_of(task, torus.size[later]);
     return ring;
 }
 
 static int place_in(struct ring ring, int rank)
 {
-    return rank / ring.stride % ring.size;
+    return rank / ring.stride % ring.few;
 }
 
 /* The rank that is so many places further on the ring, as the shard goes. */
 static int further(struct ring ring, int rank, int places)
 {
-    int place = place_in(ring, rank);
+    int place = place_in(ring, rank), to = (place + ring.up * places) % ring.few;
 
-    return rank + ((place + ring.up * places + ring.size) % ring.size - place) * ring.stride;
+    return rank + ((to + ring.few) % ring.few - place) * ring.stride;
 }
 
 /* In each phase a rank keeps the part of a shard that belongs to its place on the ring. The first chunk of the part
  * that belongs to `owner`, a rank of its ring, in this phase; `part`: the number of its chunks. */
-static int part_of(const struct torus *torus, int shard, int phase, int owner, int n, int *part)
+static int part_of(const struct task *task, int shard, int phase, int owner, int *part)
 {
-    int first = shard * n;
+    int first = shard * task->n;
 
-    *part = n;
+    *part = task->n;
     for (int i = 0; i <= phase; i++) {
-        struct ring ring = ring_of(torus, shard, i);
+        struct ring ring = ring_of(task, shard, i);
 
         *part /= ring.size;
         first += place_in(ring, owner) * *part;
@@ -99,15 +107,14 @@ static int part_of(const struct torus *torus, int shard, int phase, int owner, i
 static void draw_step(struct messages *messages, const struct task *task, int step, int phase, int turn,
                       enum combine combine)
 {
-    struct torus torus = torus_of(task);
+    int ranks = task->folded ? task->folded : task->n;
 
-    for (int shard = 0; shard < 2 * torus.dims; shard++) {
-        struct ring ring = ring_of(&torus, shard, phase);
+    for (int shard = 0; shard < shards(task); shard++) {
+        struct ring ring = ring_of(task, shard, phase);
 
         through_port(messages, shard);
-        for (int r = 0; r < task->n && turn < ring.size - 1; r++) {
-            int part, first = part_of(&torus, shard, phase, further(ring, r, combine == REDUCE ? -1 - turn : -turn),
-                                      task->n, &part);
+        for (int r = 0; r < ranks && turn < ring.size - 1; r++) {
+            int part, first = part_of(task, shard, phase, further(ring, r, combine == REDUCE ? -1 - turn : -turn), &part);
 
             (combine == REDUCE ? reduce : copy)(messages, step, r, further(ring, r, 1), first, part);
         }
@@ -148,10 +155,10 @@ static double ideal(const struct task *task, double latency, double bandwidth)
         double slowest = 0;
 
         for (int shard = 0; shard < 2 * torus.dims; shard++) {
-            struct ring ring = ring_of(&torus, shard, phase);
+            struct ring ring = ring_of(task, shard, phase);
             int part;
 
-            part_of(&torus, shard, phase, 0, task->n, &part);
+            part_of(task, shard, phase, 0, &part);
             slowest = fmax(slowest, (ring.size - 1) *
                                         (latency + task->bytes * part / chunks(task) / bandwidth));
         }
@@ -169,6 +176,7 @@ const struct collective collective_torus = {
     .formula = "d dimensions of n, N = n^d: 2 d (n - 1) latency + 2 (N - 1) / N bytes / (2 d) / bandwidth; of unequal "
                "sizes: the sum over phases of the slowest shard's 2 (n_k - 1) (latency + its part / bandwidth)",
     .every_nic = true,
+    .nodes = NODES_IN_TORUS,
     .torus = true,
     .chunks = chunks,
     .ports = shards,

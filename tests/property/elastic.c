@@ -1,5 +1,6 @@
 /* A training that goes on with fewer nodes: by hand, by its closed form, and with the fastest shape. */
 #include "trained.h"
+#include "trials.h"
 
 /* 4 nodes of a GPU, a replica each, and 12 micro-batches of 3 s, so that k nodes have k quarters of the speed. */
 #define QUARTERS \
@@ -156,11 +157,34 @@ static void test_fastest_shape(void **state)
     trained_release(&trained);
 }
 
+/* Nodes on which nothing runs take what a node takes whose GPU waits, in steps and while a checkpoint stops the others. */
+static void idle_nodes_take_power(void **state)
+{
+    (void)state;
+    EACH_TRIAL(i, 40) {
+        uint64_t seed = i * 0x9FB21C651E98DF25u;
+        int nodes = 3 + random_below(&seed, 6), used = 1 + random_below(&seed, 2), every = 5 + random_below(&seed, 50);
+        struct trained trained;
+        char *text = xprintf("model: {stages: {forward: 2.5 ms, backward: 5 ms}}\n"
+            "cluster: {nodes: %d, gpus_per_node: 1, inside: {bandwidth: 1 GB/s, latency: 0}, network: {bandwidth: 1 GB/s, latency: 0}}\n"
+            "batch: {global: 840, micro: 1}\nstrategy: {data: %d}\ntrain: {steps: 1000, checkpoint: {every: %d steps, block: 2 s}, "
+            "energy: {gpu: {idle: 100 W, compute: 500 W, communication: 150 W}, node: 1 kW, pue: 1}}\n", nodes, used, every);
+
+        train_whole(&trained, text, (struct training_options){1, 1, 1});
+        const struct course *course = &trained.training.course;
+        double expected = course->useful * (used * 1500.0 + (nodes - used) * 1100.0) + course->stalls * nodes * 1100.0;
+        if (!(fabs(trained.training.energy.mean / expected - 1) < 1e-9))
+            fail_msg("energy is %g, not %g in\n%s", trained.training.energy.mean, expected, text);
+        trained_release(&trained);
+        free(text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_by_hand), cmocka_unit_test(test_as_it_was), cmocka_unit_test(test_closed_form),
-        cmocka_unit_test(test_without_repair), cmocka_unit_test(test_fastest_shape),
+        cmocka_unit_test(test_without_repair), cmocka_unit_test(test_fastest_shape), cmocka_unit_test(idle_nodes_take_power),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

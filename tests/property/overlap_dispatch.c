@@ -74,7 +74,7 @@ static void test_order(void **state)
     (void)state;
     simulated_load(&one, moe, 64, 1, 4, "overlap_dispatch: micro-batches", "");
     text = orders_text(&one);
-    assert_string_equal(text, "0F0,(0F1;0B0)O,(0F2;0B1)O,(0F3;0B2)O,0B3\n");
+    assert_string_equal(text, "0F0,(0F1;0B0)OVERLAP_F_B,(0F2;0B1)OVERLAP_F_B,(0F3;0B2)OVERLAP_F_B,0B3\n");
     free(text);
     simulated_release(&one);
 }

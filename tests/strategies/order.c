@@ -2,6 +2,8 @@
 #include "simulated.h"
 #include "trials.h"
 
+#include <regex.h>
+
 #include "report/figure.h"
 #include "schedule/order.h"
 
@@ -74,6 +76,23 @@ static void expect_alike(struct simulated *named, struct simulated *read, bool t
     }
 }
 
+/* The text is what torch.distributed.pipelining reads (schedules.py, _Action.from_str), all of it, unless orders_print names what
+ * PyTorch has not. */
+static void expect_pytorch(const struct simulated *simulated, const char *orders)
+{
+    static const char action[] = "[0-9]+[FBIW][0-9]+";
+    FILE *nowhere = fopen("/dev/null", "w");
+    char pattern[128];
+    regex_t grammar;
+
+    snprintf(pattern, sizeof pattern, "^((%s|\\(%s;%s\\)OVERLAP_F_B)[,\n])+$", action, action, action);
+    assert_int_equal(regcomp(&grammar, pattern, REG_EXTENDED | REG_NOSUB), 0);
+    if (!regexec(&grammar, orders, 0, NULL, 0) != !orders_print(&simulated->workload, nowhere))
+        fail_msg("PyTorch would not read\n%sof\n%s", orders, simulated->text);
+    regfree(&grammar);
+    fclose(nowhere);
+}
+
 /* Asynchronous schedules update between their micro-batches; an order from a file ends with one update. And where a
  * schedule recomputes nothing although all is to be, the file cannot say so. */
 static int round_trip(const struct schedule *strategy, const char *options, struct size size, const char *recompute,
@@ -94,6 +113,7 @@ static int round_trip(const struct schedule *strategy, const char *options, stru
     scenario_release(&possible);
     run_text(&named, "%s", text);
     orders = orders_text(&named);
+    expect_pytorch(&named, orders);
     write_file(csv, orders);
     snprintf(schedule, sizeof schedule, "{csv: %s, recomputation: %s}", csv, rules[strategy->recompute]);
     print_scenario(text, schedule, size.pipeline, size.chunks, 0, strchr(orders, 'R') ? recompute : "none", engine);
@@ -237,7 +257,7 @@ static void test_fill(void **state)
     simulated_load(&simulated, "model: {stages: {forward: 1 s, backward: 2 s}}\ncluster: ideal\n"
                    "strategy: {schedule: {csv: %s}}\nmemory: {recompute: full}\n", csv);
     orders = orders_text(&simulated);
-    assert_string_equal(orders, "0F0,0F1,0R0,0B0,0R1,0I1,0W1\n1F0,1R0,(1F1;1B0)O,1R1,1B1\n");
+    assert_string_equal(orders, "0F0,0F1,0R0,0B0,0R1,0I1,0W1\n1F0,1R0,(1F1;1B0)OVERLAP_F_B,1R1,1B1\n");
     free(orders);
     simulated_release(&simulated);
     unlink(csv);

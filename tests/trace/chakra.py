@@ -61,12 +61,12 @@ def check_rank(parts, rank, groups, sends, receives, collectives):
     return sums
 
 
-def check_bytes(run, groups, collectives):
+def check_bytes(run, groups, collectives, npu):
     """An all-gather's size is what one rank gives, the others' what a rank has: so ASTRA-sim's rings take them."""
     for op, kind in (("all_gather", 2), ("all_reduce", 0), ("reduce_scatter", 7)):
         found, count, wanted = 0, 0, 0
         for name, ranks in collectives.items():
-            for was, size in ranks.get(0, []):
+            for was, size in ranks.get(npu, []):
                 found += (was == kind) * size * (len(groups[name]) if kind == 2 else 1)
                 count += (was == kind) * len(groups[name])
         for row in run.of_rank(0):
@@ -75,21 +75,45 @@ def check_bytes(run, groups, collectives):
         assert abs(found - wanted) <= count, f"{op}: {found} bytes, not {wanted}"
 
 
-def check(run, folder, decode=None):
+def check_places(groups, order, folder, node_of):
+    """NPUs are numbered in the order of GPUs; each node has its own; the network has as many of both."""
+    npu = {rank: i for i, rank in enumerate(order)}
+    nodes = {}
+    for rank in order:
+        nodes.setdefault(node_of[rank], []).append(npu[rank])
+    assert sorted(nodes.values()) == sorted(npus for name, npus in groups.items() if " node " in name), groups
+    if len(order) < 2:
+        return
+    with open(os.path.join(folder, "network.yml")) as file:
+        network = dict(line.split("#")[0].strip().split(": ") for line in file if not line.startswith("#"))
+    counts = [int(word) for word in network["npus_count"].strip("[] ").split(",")]
+    each = {len(npus) for npus in nodes.values()}
+    if len(each) == 1:
+        assert counts == [n for n in (each.pop(), len(nodes)) if n > 1], f"{counts} NPUs"
+    else:
+        assert counts == [len(order)], f"{counts} NPUs"
+    assert all(len(network[key].split(",")) == len(counts) for key in ("topology", "bandwidth", "latency"))
+
+
+def check(run, folder, place_of):
+    """place_of: (rank, replicas included) -> (its first GPU, the node of that)."""
     with open(os.path.join(folder, "dtsim.json")) as file:
         groups = json.load(file)
     sends, receives, collectives = {}, {}, {}
-    for rank in range(run.ranks * run.replicas):
-        with open(os.path.join(folder, f"dtsim.{rank}.et"), "rb") as file:
+    order = sorted(range(run.ranks * run.replicas), key=lambda rank: place_of[rank][0])
+    if run.result["scenario"]["cluster"].get("platform") != "ideal":        # whose links take no time
+        check_places(groups, order, folder, {rank: place_of[rank][1] for rank in order})
+    for npu, rank in enumerate(order):
+        with open(os.path.join(folder, f"dtsim.{npu}.et"), "rb") as file:
             parts = messages(file.read())
-        sums = check_rank(parts, rank, groups, sends, receives, collectives)
+        sums = check_rank(parts, npu, groups, sends, receives, collectives)
         rows = run.of_rank(rank)
         seconds = sum(row["t1"] - row["t0"] for row in rows)
         lanes = len({row["lane"] for row in rows}) + 2
         assert abs(sums - 1e6 * seconds) <= lanes + 1e-3 * len(rows), f"rank {rank}: {sums} us, not {1e6 * seconds}"
     assert sends == receives, "a message with one end"
     assert len(sends) == run.replicas * sum(row["peer"] >= 0 for row in run.rows)
-    check_bytes(run, groups, collectives)
+    check_bytes(run, groups, collectives, order.index(0))
     for name, ranks in collectives.items():
         assert sorted(ranks) == sorted(set(groups[name])), f"group {name}: some members do not take part"
         assert len(set(map(tuple, ranks.values()))) == 1, f"group {name}: members differ"

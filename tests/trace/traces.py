@@ -6,6 +6,7 @@ usage: traces.py DTSIM SCENARIO[,PATH=VALUE]...
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -50,6 +51,25 @@ def wrapped(data):
     return whole
 
 
+def places(dtsim, path, sets):
+    """The first GPU of each rank of all replicas and its node, as `show --groups` has them: gpu, node, stage, replica, tensor."""
+    lines = call(dtsim, "show", path, "--groups", *sets)[0].splitlines()
+    rows = [list(map(int, line.split("\t"))) for line in lines if re.fullmatch(r"\d+(\t\d+){4}", line)]
+    stages = 1 + max(row[2] for row in rows)
+    return {replica * stages + stage: (gpu, node) for gpu, node, stage, replica, tensor in reversed(rows) if tensor == 0}
+
+
+def check_some(dtsim, folder, run):
+    """Of some ranks: NPUs from 0 on, and no group with others; what these exchange is a time."""
+    some = max(2, run.ranks * run.replicas // 2)
+    told, _ = call(dtsim, "trace", folder, "--format", "chakra", "--ranks", f"0-{some - 1}", "-o", os.path.join(folder, "some"))
+    assert "--network-configuration=" in told, told
+    with open(os.path.join(folder, "some", "dtsim.json")) as file:
+        assert all(npu < some for npus in json.load(file).values() for npu in npus)
+    assert sum(name.endswith(".et") for name in os.listdir(os.path.join(folder, "some"))) == some
+    assert all(os.path.exists(os.path.join(folder, "some", f"dtsim.{npu}.et")) for npu in range(some))
+
+
 def check(dtsim, scenario, folder):
     path, *sets = scenario.split(",")
     sets = [word for value in sets for word in ("--set", value)]
@@ -66,7 +86,9 @@ def check(dtsim, scenario, folder):
         assert REFUSED in call(dtsim, "trace", folder, "--format", "chakra", code=4)[1]
         return run
     call(dtsim, "trace", folder, "--format", "chakra")
-    chakra.check(run, trace)
+    chakra.check(run, trace, places(dtsim, path, sets))
+    if run.ranks * run.replicas > 2:
+        check_some(dtsim, folder, run)
     return run
 
 

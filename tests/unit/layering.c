@@ -34,7 +34,7 @@ static const struct library_rule rules[] = {
     {"strategies/", " strategies/blocks/ strategies/collectives/ ", " base/ schedule/schedule.h ", NULL},  /* and headers of that folder */
     {"plots/", NULL, " base/ files/ chart.h curves.h gantt.h heat.h list.h pareto.h plot.h records.h rows.h ", NULL},
     {"sim/machine/engine/", NULL, " base/ process/ topology/simgrid_file.h hardware/cluster.h engine/ ", NULL},
-    {"sim/machine/engine/flows", NULL, " base/ hardware/cluster.h engine/event_heap.h engine/flows ", NULL},
+    {"sim/machine/engine/flows", NULL, " base/ hardware/cluster.h engine/event_heap.h engine/sharing.h engine/flows ", NULL},
     {"sim/faces/modules/simgrid", NULL, " base/ process/child.h topology/simgrid_file.h hardware/cluster.h engine/ modules/simgrid_ ", NULL},
     {"sim/faces/cli/", NULL, NULL, " modules/ "},
     {"sim/machine/engine/program", NULL, " base/ engine/program ", NULL},

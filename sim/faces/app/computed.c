@@ -165,15 +165,12 @@ void computed_write(struct cache *cache, const char *text, size_t length, struct
 {
     struct computing computing = {.is = requested_begin(cache)};
     struct requested *is = &computing.is;
-    int rc = question_read(&is->own, text, length, &computing.question, &is->err);
+    int rc;
 
-    if (!rc) {
-        progress_begin(&is->progress, "the page's limit", budget.seconds, budget.bytes);
-        is->arena.progress = &is->progress;
-        rc = question_scenario(&is->arena, &computing.question, &is->scenario, &is->err);
-    }
-    if (!rc)
-        rc = simulate_it(&computing);
+    progress_begin(&is->progress, "the page's limit", budget.seconds, budget.bytes);
+    is->own.progress = is->arena.progress = &is->progress;
+    rc = question_read(&is->own, text, length, &computing.question, &is->err) ||
+         question_scenario(&is->arena, &computing.question, &is->scenario, &is->err) || simulate_it(&computing) ? -1 : 0;
     if (!rc && computing.question.what == QUESTION_TIMELINE)
         put_timeline(&is->run, is->answer, &is->err);
     else if (is->run.metrics.ranks && computing.question.what != QUESTION_TIMELINE)

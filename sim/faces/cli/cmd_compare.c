@@ -1,4 +1,6 @@
+#include <string.h>
 
+#include "base/base.h"
 #include "base/progress.h"
 #include "cli/cmd.h"
 #include "cli/methods_table.h"
@@ -67,6 +69,24 @@ static int compare_scenarios(const struct arguments *arguments, enum compare_for
     return code;
 }
 
+/* Refuses keys that no number of the table depends on. */
+static int check_sets(const struct arguments *arguments, struct error *err)
+{
+    static const struct { const char *section, *instead; } unread[] = {{"train", "'dtsim train' or 'dtsim sweep'"}, {"plan", "'dtsim plan'"}};
+    int rc = 0;
+
+    for (size_t i = 0; i < arguments->nsets; i++)
+        for (size_t k = 0; k < COUNT(unread); k++) {
+            size_t length = strlen(unread[k].section);
+
+            if (!strncmp(arguments->sets[i], unread[k].section, length) && strchr(".=", arguments->sets[i][length]))
+                rc = error_add(err, EXIT_USAGE, (struct loc){.file = arguments->command->name}, "--set %s: compare simulates iterations, "
+                               "which do not depend on '%s'; expected %s, which read it", arguments->sets[i], unread[k].section,
+                               unread[k].instead);
+        }
+    return rc;
+}
+
 static int compare_main(const struct arguments *arguments)
 {
     struct error err = {0};
@@ -75,6 +95,8 @@ static int compare_main(const struct arguments *arguments)
                                  values[OPT_MARKDOWN] ? COMPARE_MARKDOWN : COMPARE_TEXT;
     int code;
 
+    if (check_sets(arguments, &err))
+        return report_as(&err, format == COMPARE_JSON);
     if (!arguments->values[OPT_METHODS])
         return compare_scenarios(arguments, format);
     if (!methods_print(arguments, format, &err) || error_exit_code(&err) == EXIT_USAGE)

@@ -7,6 +7,8 @@
 #include "cli/said.h"
 #include "collective/collective.h"
 #include "config/field.h"
+#include "config/named.h"
+#include "expression/expression.h"
 #include "expression/rule.h"
 #include "files/data.h"
 #include "hardware/communication.h"
@@ -16,6 +18,7 @@
 #include "scenario/train_section.h"
 #include "schedule/schedule.h"
 #include "software/software.h"
+#include "sweep/axis.h"
 #include "sweep/sweep.h"
 #include "validate/paper.h"
 #include "validate/published.h"
@@ -71,6 +74,16 @@ static const struct { const char *name; const struct table *table; } table_topic
     {"training", &training_table}, {"failures-file", &failures_file_table},
 };
 
+/* What VALUES and EXPRESSION of a sweep, and conditions of a plan, may be. */
+static void help_expression(void)
+{
+    puts("VALUES: a list, or one of");
+    axis_help(stdout);
+    puts("\nEXPRESSION: numbers with or without a unit, texts in quotes, true, false, and paths of the scenario; + - * / %,\n"
+         "== != < <= > >=; not, and, or; functions:");
+    expression_help(stdout);
+}
+
 struct topics { const char **items; size_t count, capacity; };
 
 static void add_files(struct arena *arena, const char *folder, struct topics *topics, struct error *err)
@@ -88,6 +101,7 @@ static void add_all(struct arena *arena, struct topics *topics, struct error *er
     for (size_t i = 0; i < COUNT(table_topics); i++)
         *GROW(topics) = table_topics[i].name;
     *GROW(topics) = "result";
+    *GROW(topics) = "expression";
     for (const char **word = help_words(arena, err); word && *word; word++)
         *GROW(topics) = *word;
     for (size_t i = 0; schedule_at(i); i++)
@@ -148,12 +162,17 @@ static bool help_files(const char *name, struct error *err)
     struct arena arena = {0};
     int shown = 0;
 
-    for (size_t i = 0; list_at(i) && !data_is_path(name) && !err->count; i++) {
-        const char *path = NULL;
+    for (size_t i = 0; list_at(i) && !err->count; i++) {
+        const struct data_kind kind = {list_folder(i), "name", NULL};
+        const char *path = NULL, *meant = name;
         size_t length;
         char *text;
 
-        if (!list_folder(i) || data_file(&arena, list_folder(i), name, &path, err) || !path)
+        if (!kind.folder || (!data_is_path(name) && data_file(&arena, kind.folder, name, &path, err)))
+            continue;
+        if (!path && (meant = data_meant(&arena, &kind, name, (struct loc){.file = "help"}, err)))
+            data_file(&arena, kind.folder, meant, &path, err);
+        if (!path)
             continue;
         text = file_read(path, "file", CONF_MAX_BYTES, (struct loc){.file = path}, &length, err);
         if (!text)
@@ -205,6 +224,10 @@ static bool help_tables(const char *topic)
         said_help(stdout);
         return true;
     }
+    if (!strcmp(topic, "expression")) {
+        help_expression();
+        return true;
+    }
     if (!strcmp(topic, "scenario")) {
         field_summary(&scenario_table, stdout);
         puts("\nA part in full: dtsim help model, cluster, strategy, ...; one key: dtsim help zero. What a framework\n"
@@ -216,6 +239,10 @@ static bool help_tables(const char *topic)
         if (!strcmp(topic, table_topics[i].name)) {
             field_help(table_topics[i].table, 0, stdout);
             field_help_hosted(table_topics[i].table, stdout);
+            if (table_topics[i].table == &sweep_table) {
+                puts("");
+                help_expression();
+            }
             return true;
         }
     return false;

@@ -149,7 +149,8 @@ static int launch_options(const struct arguments *arguments, struct arena *arena
             code = pair_parse(arguments->command, arena, "--env", arguments->given[i].value, &environment[nenvironment++]);
     *hints = (struct import_options){arguments->values[OPT_CLUSTER], arguments->values[OPT_STRICT] != NULL,
                                      arguments->values[OPT_HF_CONFIG], sets, arguments->nsets, environment, nenvironment,
-                                     arguments->positional + 2, folders, arguments->values[OPT_TRUST] != NULL, (int)arguments->numbers[OPT_LAUNCH]};
+                                     arguments->positional + 2, folders, arguments->command->held,
+                                     arguments->values[OPT_TRUST] != NULL, (int)arguments->numbers[OPT_LAUNCH]};
     return code;
 }
 
@@ -208,7 +209,7 @@ static const struct option options[] = {
     {"pytorch-schedule",
         .help = "the order in which each pipeline rank computes, as PyTorch dumps it (compute only): a line a rank, cells <virtual "
         "stage><kind><micro-batch> from 0 between commas: 0F0,0B0 kinds: F forward, B backward, I and W its halves for "
-        "input and weights, R recomputation; @0 or @1 behind a cell of two directions; (1F1;0B0)O runs two as one; empty: "
+        "input and weights, R recomputation; @0 or @1 behind a cell of two directions; (1F1;0B0)OVERLAP_F_B, or O, runs two as one; empty: "
         "idle"},
     {"nccl-tests",
         .help = "what a program of nccl-tests printed: a table of 'dtsim collective --table'. Where no platform has such GPUs, put "

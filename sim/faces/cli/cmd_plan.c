@@ -255,7 +255,7 @@ static const struct option options[] = {
         "NAME}",
         OPTION_CHOICE, .words = {"planner", NULL, plan_method_name},
         .without = "-o -j --gpus --objective --subject-to --top --verify --time-limit --exhaustive --retry-failed --anchor --emit"},
-    SET_OPTION("PATH=auto|V1,V2,...", "search these values of any path; auto: search this axis, whose values follow from the model and the cluster (below). Where no layout is asked for by several values of an axis below or of a strategy's key: also the axes with * that the scenario does not set. One value holds its path"),
+    SET_OPTION("PATH=auto|V1,V2,...", "search these values of any path; auto: search this axis, whose values follow from the model and the cluster (below). Where no layout is asked for by several values of an axis below or of a strategy's key: also the axes with * that the scenario does not set. One value holds its path. Several platforms or networks are compared: the table has the best configuration of each, with $ (price: {PLATFORM: 2.50 $/h, ...}) and kWh a million tokens"),
     {"SCENARIO", .help = "its values are fixed, but for the axes of its key 'plan' (below); - for standard input"},
 };
 

@@ -27,13 +27,13 @@ static void choose(struct results *results, const void *context)
     if (wanted->well)
         results_keep_numbers(results, by->keys, wanted->numbers ? by->count : 0);
     if (wanted->front) {
-        results_front(results, by->keys, by->largest, by->count);
+        results_front(results, by->keys, by->largest, by->count, (struct results_keys){NULL, 0});
         return;
     }
     for (size_t i = by->count; i-- > 0;)         /* the first one decides, as the order is stable */
         results_sort(results, by->keys[i], by->largest[i]);
     if (wanted->per.count)
-        results_per(results, wanted->per.keys[0], 1);
+        results_per(results, (struct results_keys){wanted->per.keys, 1}, 1);
     results_keep_first(results, wanted->most);
 }
 

@@ -1,19 +1,23 @@
 #include "cli/cmd.h"
+#include "cli/mcp_tools.h"
 #include "serve/serve.h"
 
-enum { OPT_JOBS };
+enum { OPT_JOBS, OPT_MCP };
 
 static int serve_main(const struct arguments *arguments)
 {
     struct serve_options serving = {(size_t)arguments->numbers[OPT_JOBS], arguments->budget};
     struct error err = {0};
-    int rc = serve(&serving, &err);
+    int rc = arguments->values[OPT_MCP] ? mcp_main(serving.jobs, serving.budget, &err) : serve(&serving, &err);
 
     return rc < 0 ? report(&err) : rc;
 }
 
 static const struct option options[] = {
     [OPT_JOBS] = JOBS_OPTION("processes; left out: one a processor"),
+    [OPT_MCP] = {"--mcp", .help = "tools for agents, by the Model Context Protocol: run, explain, plan, check, compare, collective, "
+                 "train, import, emit, list, help. A call has 50 s unless --budget or its argument 'budget' says more; it reads and "
+                 "writes files of this folder alone, and runs no script (Landlock)"},
     BUDGET_OPTION("the budget of each request without one"),
 };
 
@@ -23,6 +27,7 @@ const struct command cmd_serve = {
     .brief = "Simulates what another program asks for, line by line, and answers each line with metrics or errors.",
     .examples = "  echo '{\"id\": 1, \"base\": \"scenario.yaml\", \"set\": {\"strategy.tensor\": 4}}' | dtsim serve\n"
                 "  dtsim serve < requests.jsonl | jq '.metrics.iteration_time_s'\n"
+                "  {\"mcpServers\": {\"dtsim\": {\"command\": \"dtsim\", \"args\": [\"serve\", \"--mcp\"]}}}     # an agent's configuration\n"
                 "  (Python)  import dtsim; dtsim.run('scenario.yaml', set={'strategy.tensor': 4})\n",
     .no_set = "--set: a request has its own, as \"set\"",
     .options = options, .noptions = COUNT(options),

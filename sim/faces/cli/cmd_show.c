@@ -115,12 +115,13 @@ static void show_platform(const struct cluster *cluster)
 static void show(const struct workload *workload, const struct arguments *arguments, struct error *err)
 {
     bool json = arguments->values[OPT_JSON];
+    const char *own = NULL;
 
     if (arguments->values[OPT_FIGURE]) {
         if (!figure_print(workload, stdout, err))
             printf("stages and %s count from 1, as in papers\n", plan_slices(&workload->plan) > 1 ? "slices" : "micro-batches");
     } else if (arguments->values[OPT_ORDERS])
-        orders_print(workload, stdout);
+        own = orders_print(workload, stdout);
     else if (arguments->values[OPT_GRID])
         grid_print(workload, stdout, err);
     else if (arguments->values[OPT_GROUPS])
@@ -137,6 +138,8 @@ static void show(const struct workload *workload, const struct arguments *argume
         show_alike(workload, json, err);
     else
         stages_show(workload, stdout);
+    if (own)
+        fprintf(stderr, "note: PyTorch's schedules have no word for %s\n", own);
 }
 
 /* The memory of a sweep's points. */
@@ -185,7 +188,7 @@ static int show_main(const struct arguments *arguments)
 
 static const struct option options[] = {
     [OPT_FIGURE] = {"--figure", .help = "the schedule as its paper draws it, in text; it counts from 1", .one_of = 1},
-    [OPT_ORDERS] = {"--orders", .help = "what each rank computes, in order, as PyTorch writes it (0F0,0B0)", .one_of = 1},
+    [OPT_ORDERS] = {"--orders", .help = "what each rank computes, in order, as PyTorch's schedules read it (0F0,0B0)", .one_of = 1},
     [OPT_GRID] = {"--grid", .help = "the same in slots of the smallest stage time, on a free network, as CSV", .one_of = 1},
     [OPT_GROUPS] = {"--groups", .help = "which GPUs form which process group", .one_of = 1},
     [OPT_MEMORY] = {"--memory",

@@ -4,6 +4,8 @@
 
 #include "base/text.h"
 #include "cli/cmd.h"
+#include "store/claim.h"
+#include "process/ranks.h"
 #include "cli/sweep_plan.h"
 #include "engine/replay.h"
 #include "process/pool.h"
@@ -51,23 +53,63 @@ static void show_progress(void *context, const struct sweep_state *state)
     fflush(stderr);
 }
 
-/* "3/8" or, for a job array of Slurm, its variables; left out: the only one. */
+static int slurm_number(const char *name, int otherwise)
+{
+    const char *text = getenv(name);
+
+    return text ? atoi(text) : otherwise;
+}
+
+/* The tasks that srun started of this program, which divide the shard among them, and which of them this is. What mpirun started
+ * divides points itself. */
+static int step_tasks(int *task)
+{
+    int tasks = ranks_there() ? 1 : slurm_number("SLURM_STEP_NUM_TASKS", 1);
+
+    *task = tasks > 1 ? slurm_number("SLURM_PROCID", 0) : 0;
+    return tasks > 1 ? tasks : 1;
+}
+
+/* The shard of a task of a job array of Slurm, or of its step; shard 0: its folder has to say it (store/claim.h), as the ids of the
+ * array are not all of a step. */
+static void shard_of_slurm(struct sweep_options *sweep)
+{
+    int id = slurm_number("SLURM_ARRAY_TASK_ID", -1), count = slurm_number("SLURM_ARRAY_TASK_COUNT", 0);
+    int least = slurm_number("SLURM_ARRAY_TASK_MIN", 0), most = slurm_number("SLURM_ARRAY_TASK_MAX", least + count - 1);
+    int by = slurm_number("SLURM_ARRAY_TASK_STEP", 1), task, tasks = step_tasks(&task);
+
+    if (id >= 0 && count > 0) {
+        sweep->shard = by > 0 && (most - least) / by + 1 == count && (id - least) % by == 0 ? (id - least) / by + 1 : 0;
+        sweep->shards = count;
+    }
+    sweep->shard = sweep->shard ? (sweep->shard - 1) * tasks + task + 1 : 0;
+    sweep->shards *= tasks;
+}
+
+static int claim_shard(struct sweep_options *sweep, struct error *err)
+{
+    const char *job = getenv("SLURM_ARRAY_JOB_ID"), *id = getenv("SLURM_ARRAY_TASK_ID");
+    int task, tasks = step_tasks(&task);
+
+    if (sweep->shard)
+        return 0;
+    if (shard_claim(sweep->folder, job ? job : "", id ? id : "", sweep->shards / tasks, &sweep->shard, err))
+        return -1;
+    sweep->shard = (sweep->shard - 1) * tasks + task + 1;
+    return 0;
+}
+
+/* "3/8" or what Slurm's variables say; left out: the only one. */
 static int shard_parse(const struct command *command, const char *text, struct sweep_options *sweep)
 {
-    const char *id = getenv("SLURM_ARRAY_TASK_ID"), *count = getenv("SLURM_ARRAY_TASK_COUNT");
-    const char *least = getenv("SLURM_ARRAY_TASK_MIN"), *step = getenv("SLURM_ARRAY_TASK_STEP");
     int end = 0;
 
     sweep->shard = sweep->shards = 1;
-    if (!text && id && count) {
-        int by = step && atoi(step) > 0 ? atoi(step) : 1;
-
-        sweep->shard = (atoi(id) - (least ? atoi(least) : 0)) / by + 1;
-        sweep->shards = atoi(count);
-    } else if (text && (sscanf(text, "%d/%d%n", &sweep->shard, &sweep->shards, &end) != 2 || text[end])) {
+    if (!text)
+        shard_of_slurm(sweep);
+    else if (sscanf(text, "%d/%d%n", &sweep->shard, &sweep->shards, &end) != 2 || text[end])
         return usage_error(command, "--shard: expected I/N such as 1/4, found '%s'", text);
-    }
-    if (sweep->shard >= 1 && sweep->shard <= sweep->shards)
+    if (sweep->shard >= !!text && sweep->shard <= sweep->shards)
         return ARGS_DONE;
     return usage_error(command, "--shard: there is no shard %d of %d; they are numbered from 1", sweep->shard,
                        sweep->shards);
@@ -117,7 +159,7 @@ static int run(const struct sweep *sweep, const struct selection *selection, str
                struct error *err)
 {
     struct progress_shown progress = {.terminal = isatty(STDERR_FILENO), .begun = pool_now()};
-    struct sweep_state state;
+    struct sweep_state state = {0};
     struct arena arena = {0};
     int rc;
 
@@ -126,7 +168,7 @@ static int run(const struct sweep *sweep, const struct selection *selection, str
         options->verify = (size_t)sweep->verify;
     if (!options->folder)
         options->folder = arena_printf(&arena, "%s.sweep", sweep->stem);
-    rc = sweep_run(sweep, selection, options, show_progress, &progress, &state, err);
+    rc = claim_shard(options, err) ? -1 : sweep_run(sweep, selection, options, show_progress, &progress, &state, err);
     if (progress.terminal)
         fputs("\r\033[K", stderr);
     if (!rc && !state.serves) {
@@ -182,8 +224,8 @@ static const struct option options[] = {
         "than its processes, of which the first writes"),
     [OPT_DRY_RUN] = {"--dry-run", .help = "print how many points there are, the first ones and an estimate of time"},
     [OPT_SHARD] = {"--shard", "I/N",
-        .help = "every N-th point from the I-th on (from 1), for N machines with one DIR; left out: as the variables of a Slurm job "
-        "array say"},
+        .help = "every N-th point from the I-th on (from 1), for N machines with one DIR; left out: as Slurm's variables say, of a "
+        "job array (also --array=2,5,9: the tasks then take shards 1, 2 and 3) and of what srun -n starts"},
     [OPT_ENGINE] = ENGINE_OPTION("simgrid, fast or ideal, whatever the scenarios say (if they say nothing: fast)"),
     [OPT_TIMEOUT] = {"--timeout", "T",
         .help = "end a point after this time ('90 s', or 90); its row says how far it came; left out: never",
@@ -213,7 +255,7 @@ const struct command cmd_sweep = {
                 "  dtsim sweep sweep.yaml -o llama.sweep -j 8\n"
                 "  dtsim sweep scenario.yaml --set strategy.tensor=1,2,4,8 --set 'strategy.pipeline={pow2: [1, 16]}'\n"
                 "  dtsim sweep sweep.yaml -o llama.sweep --shard 3/16\n"
-                "  mpirun -n 64 dtsim sweep sweep.yaml -o llama.sweep\n",
+                "  mpirun -n 64 dtsim sweep sweep.yaml -o llama.sweep       # or srun -n 64: a shard each\n",
     .options = options, .noptions = COUNT(options),
     .more = "A point that has a row already is skipped: the same command goes on after an interruption, and after a change "
             "of the sweep it runs the new points. Ctrl-C waits for running points, a second one kills them. Points that are "

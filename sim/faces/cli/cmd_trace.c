@@ -60,14 +60,18 @@ const struct command cmd_trace = {
     .options = options, .noptions = COUNT(options),
     .more = "\n"
             "A rank is a rank of spans.tsv: one pipeline rank of a replica, whose tensor group acts as one. Times are "
-            "rounded to ns (chakra: to us, so that sums stay right).\n"
+            "rounded to ns (kineto and chakra: to us, so that sums stay right).\n"
             "\n"
             "perfetto: a track a lane, below its rank and replica; arrows from each send to what waits for it; counters of "
             "memory and utilization.\n"
             "kineto: a work is a compute kernel, then a collective kernel of its communication; its arguments are the sums "
-            "of its exchanges. Elements are bytes. Launches take no time, and come as soon as the stream is free.\n"
-            "chakra: a file a rank (dtsim.RANK.et) and the groups of ranks (dtsim.json). A communication within a tensor "
-            "group is a time, since the group is one rank; a message is a send and a receive; what Chakra's readers do not "
-            "have (reduce) is refused. With --ranks, a message to another rank is a time.\n",
+            "of its exchanges; a message is a kernel of NCCL on both of its ranks. Elements are bytes. Launches come as soon as "
+            "the stream is free, and no gap is the host's. HTA's critical path is as long as the step, ProfilerStep#1, but knows "
+            "nothing of other ranks: 'dtsim explain' has the path across them.\n"
+            "chakra: a file an NPU (dtsim.NPU.et), which is a rank; NPUs are numbered in the order of the machine. dtsim.json has "
+            "groups of NPUs, and those of each node; network.yml, memory.json and system.json are for ASTRA-sim's analytical "
+            "backends, whose command is printed. A communication within a tensor group is a time, since the group is one rank; a "
+            "message is a send and a receive; what Chakra's readers do not have (reduce) is refused. With --ranks, such as a "
+            "replica of many, a message to another rank and a collective with one are a time.\n",
     .main = trace_main,
 };

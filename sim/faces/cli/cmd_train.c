@@ -1,8 +1,14 @@
+#include <math.h>
+#include <string.h>
 
+#include "base/cache.h"
+#include "base/sheet.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "cli/cmd.h"
 #include "engine/replay.h"
 #include "files/folder.h"
+#include "results/compared.h"
 #include "scenario/scenario.h"
 #include "train/training_view.h"
 #include "view/view.h"
@@ -15,6 +21,7 @@ struct request {
     struct training_options how;
     struct progress progress;
     bool printed;                   /* anything was printed */
+    struct sheet sheet;             /* of several values of --set */
 };
 
 /* Prints the training. */
@@ -60,6 +67,80 @@ static int train(struct request *request, const struct scenario *scenario, struc
     return rc;
 }
 
+/* A row for the training of a point of several. */
+static void train_point(void *context, const char *name, struct scenario *scenario, struct error *found)
+{
+    struct request *request = context;
+    struct training training = {0};
+
+    if (!scenario || training_init(&training, scenario, request->how, found)) {
+        if (request->arguments->values[OPT_JSON])
+            text_write(TEXT_LINE, name, stderr), fputs(": not simulated\n", stderr);
+        sheet_add(&request->sheet, name);
+        sheet_add_rest(&request->sheet, found->messages[0].text);
+    } else if (request->arguments->values[OPT_JSON]) {
+        print_training(request, &training, found);
+    } else {
+        const struct { double value, scale; } cells[] = {
+            {training.days.mean, 1}, {training.days.p10, 1}, {training.days.p90, 1}, {training.goodput.mean, 0.01},
+            {training.gpu_hours.mean, 1}, {training.price.mean, 1}, {training.energy.mean, 1000.0 * JOULES_A_KWH},
+        };
+
+        sheet_add(&request->sheet, name);
+        for (size_t i = 0; i < COUNT(cells); i++) {
+            char text[48];
+
+            snprintf(text, sizeof text, "%.4g", cells[i].value / cells[i].scale);
+            sheet_add(&request->sheet, isnan(cells[i].value) ? "-" : text);
+        }
+    }
+    training_release(&training);
+}
+
+/* Whether --set gives several values to a path: a comma outside of brackets. Then each combination is a training of its own. */
+static bool has_several(const struct arguments *arguments)
+{
+    for (size_t i = 0; i < arguments->nsets; i++) {
+        int depth = 0;
+
+        for (const char *at = arguments->sets[i]; *at; at++) {
+            depth += strchr("[{", *at) ? 1 : strchr("]}", *at) ? -1 : 0;
+            if (!depth && *at == ',')
+                return true;
+        }
+    }
+    return false;
+}
+
+/* A table of them; as JSON one object after the other. */
+static int train_several(struct request *request, struct error *err)
+{
+    static const char *const heads[] = {"days", "days, p10", "days, p90", "goodput (%)", "GPU-hours", "$", "MWh"};
+    const struct arguments *arguments = request->arguments;
+    struct cache cache;
+    struct arena arena = {0};
+    const char *engine = arguments->values[OPT_ENGINE];
+    const struct compared_each each = {
+        .cache = &cache, .engine = engine ? arena_printf(&arena, "simulation.engine=%s", engine) : NULL,
+        .progress = &request->progress, .call = train_point, .context = request,
+    };
+    int rc;
+
+    request->sheet.needed = 2;
+    sheet_head(&request->sheet, "training", "");
+    for (size_t i = 0; i < COUNT(heads); i++)
+        sheet_head(&request->sheet, heads[i], "");
+    cache_init(&cache, CACHE_BYTES);
+    rc = compared_visit(&each, arguments->positional[0], arguments->sets, arguments->nsets, err);
+    cache_release(&cache);
+    progress_end(&request->progress);
+    if (!arguments->values[OPT_JSON] && !err->count)
+        sheet_print(&request->sheet, arguments->values[OPT_MARKDOWN], stdout);
+    sheet_release(&request->sheet);
+    arena_release(&arena);
+    return rc;
+}
+
 static int train_file(struct request *request, const char *file, struct error *err)
 {
     const struct arguments *arguments = request->arguments;
@@ -81,6 +162,7 @@ static int train_file(struct request *request, const char *file, struct error *e
 static int train_main(const struct arguments *arguments)
 {
     struct error err = {0};
+    bool several;
     struct request request = {
         .arguments = arguments,
         .how = {.trials = (size_t)arguments->numbers[OPT_TRIALS], .seed = (uint64_t)arguments->numbers[OPT_SEED],
@@ -90,8 +172,13 @@ static int train_main(const struct arguments *arguments)
     if (arguments->npositional > 1 && !arguments->values[OPT_MARKDOWN])
         return usage_error(arguments->command, "unexpected argument '%s'; several scenarios need --markdown",
                            arguments->positional[1]);
+    several = has_several(arguments);
+    if (several && (arguments->npositional > 1 || arguments->values[OPT_OUT]))
+        return usage_error(arguments->command, "--set gives several values, each a training of its own; expected one scenario and no -o");
     progress_begin(&request.progress, "--budget", arguments->budget.seconds, arguments->budget.bytes);
-    for (int i = 0; i < arguments->npositional && !train_file(&request, arguments->positional[i], &err);)
+    if (several)
+        train_several(&request, &err);
+    for (int i = 0; !several && i < arguments->npositional && !train_file(&request, arguments->positional[i], &err);)
         i++;
     progress_end(&request.progress);
     return report_as(&err, arguments->values[OPT_JSON] && !request.printed);
@@ -112,7 +199,7 @@ static const struct option options[] = {
     [OPT_MARKDOWN] = {"--markdown",
         .help = "a line of a table for each of several scenarios, next to the values that were reported of the real training "
         "(train.reported)", .one_of = 1, .without = "-o"},
-    SET_OPTION("PATH=VALUE", "change the scenario"),
+    SET_OPTION("PATH=V1,V2,...", "change the scenario; several values give a row each, with $ and MWh in all"),
     BUDGET_OPTION(BUDGET_HELP),
     {"SCENARIO", .help = "a file, or - for standard input"},
 };
@@ -125,6 +212,7 @@ const struct command cmd_train = {
     .examples = "  dtsim train llama3-8b.yaml                       its section 'train': dtsim help training\n"
                 "  dtsim train scenario.yaml --set train.tokens='15 T' --set price='2 $/h'\n"
                 "  dtsim train llama3-405b.yaml --set train.checkpoint.every=auto\n"
+                "  dtsim train llama3-405b.yaml --set train.spares.nodes=0,1,2,4\n"
                 "  dtsim train scenario.yaml --trials 200 --seed 1 -o out --json | jq .days_p90\n",
     .options = options, .noptions = COUNT(options),
     .more = "\n"

@@ -5,6 +5,8 @@
 
 #include "base/units.h"
 
+enum { RANKS_MOST = 1 << 20 };
+
 /* Reads one number of a list; ARGS_DONE, or EXIT_USAGE. */
 typedef int read_number(const struct command *command, const char *text, double *number);
 
@@ -56,9 +58,9 @@ static int read_rank(const struct command *command, const char *text, double *nu
     long value = strtol(text, &end, 10);
 
     *number = (double)value;
-    if (end != text && !*end && value >= 1 && value <= 65536)
+    if (end != text && !*end && value >= 1 && value <= RANKS_MOST)
         return ARGS_DONE;
-    return usage_error(command, "--ranks: expected a number from 1 to 65536, found '%s'", text);
+    return usage_error(command, "--ranks: expected a number from 1 to %d, found '%s'", RANKS_MOST, text);
 }
 
 static int read_bytes(const struct command *command, const char *text, double *number)

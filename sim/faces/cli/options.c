@@ -1,5 +1,6 @@
 /* options: reads a command line by the rows of its command. */
 #include <limits.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,7 +17,8 @@ const char *words_at(const struct words *words, size_t i)
 
 size_t processors(void)
 {
-    long count = sysconf(_SC_NPROCESSORS_ONLN);
+    cpu_set_t own;               /* srun and containers give a process some of a machine's */
+    long count = sched_getaffinity(0, sizeof own, &own) ? sysconf(_SC_NPROCESSORS_ONLN) : CPU_COUNT(&own);
 
     return count > 0 ? (size_t)count : 1;
 }

@@ -168,7 +168,9 @@ static void print_proven(const struct space *space, const struct plan_outcome *o
     const struct goal *goal = &space->goal;
     const char *which = leaves_out(space, outcome) ? " that the release can run" : "";
 
-    if (front && !goal->nobjectives)
+    if (space_compares(space) && !goal->nobjectives)
+        fprintf(out, "proven: each is the fastest of these axes%s in this simulator on its hardware and number of GPUs\n", which);
+    else if (front && !goal->nobjectives)
         fprintf(out, "proven: each is the fastest of these axes%s in this simulator on its number of GPUs; numbers of GPUs "
                 "on which fewer are faster are left out\n", which);
     else if (front) {
@@ -313,7 +315,7 @@ void plan_conclude(const struct space *space, const struct plan_options *options
         print_largest(results, out);
     if (outcome->status == PLAN_NONE_FEASIBLE && isfinite(outcome->miss.share))
         print_miss(&outcome->miss, out);
-    else if (outcome->counts.by_rule + outcome->counts.refused == outcome->counts.considered)
+    else if (outcome->counts.by_rule + outcome->counts.refused == outcome->counts.considered && !outcome->located.count)
         print_going(space, out);
     else if (outcome->status == PLAN_NONE_FEASIBLE) {
         plan_print_cause(space, outcome, out);

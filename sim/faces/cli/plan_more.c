@@ -23,6 +23,8 @@ void plan_print_cause(const struct space *space, const struct plan_outcome *outc
             most = space->selection.dropped[i];
             why = space->rules[i].why;
         }
+    if (!why && !outcome->counts.memory)
+        return;
     fprintf(out, "what keeps them out: memory %llu", (unsigned long long)outcome->counts.memory);
     if (why) {
         fprintf(out, ", and of the release most, %llu: ", (unsigned long long)most);

@@ -10,6 +10,7 @@
 #include "plan/space.h"
 #include "results/results.h"
 #include "results/results_table.h"
+#include "run/energy.h"
 #include "run/automatic_axis.h"
 #include "run/values.h"
 #include "sweep/points.h"
@@ -92,6 +93,8 @@ static size_t columns_of(const struct space *space, const struct results *result
     static const char *const metrics[] = {
         "iteration_time_s", "tokens_per_s", "mfu", "peak_memory_bytes", "fits_probability", "gpus", "days", "training_cost",
         "verified_iteration_time_s",
+    }, *const bought[] = {
+        "iteration_time_s", "tokens_per_s", "expected_error_share", "cost_per_million_tokens", "kwh_per_million_tokens",
     };
     size_t count = 0;
     int key = results_find(results, "rank");
@@ -107,9 +110,35 @@ static size_t columns_of(const struct space *space, const struct results *result
         add_column(results, space->goal.objectives[i].name, columns, &count);
     for (size_t i = 0; i < space->goal.nlimits; i++)
         add_column(results, space->goal.limits[i].name, columns, &count);
+    for (size_t i = 0; i < COUNT(bought) && space_compares(space); i++)
+        add_column(results, bought[i], columns, &count);
     for (size_t i = 0; i < COUNT(metrics); i++)
         add_column(results, metrics[i], columns, &count);
     return count;
+}
+
+/* What the shown rows do not say of money and power, and what their power stands on. */
+static void print_unknown(const struct results *results, size_t shown, FILE *out)
+{
+    size_t priceless = 0, powerless = 0;
+    double error = 0;
+
+    for (size_t i = 0; i < shown; i++) {
+        const json_t *metrics = json_object_get(results->rows.items[i], "metrics");
+
+        priceless += !json_is_number(json_object_get(metrics, "cost"));
+        powerless += !json_is_number(json_object_get(metrics, "energy_j"));
+        error = fmax(error, json_number_value(json_object_get(metrics, "energy_error_share")));
+    }
+    if (priceless)
+        fprintf(out, "no price is known of %zu of these: --set price='{NAME: 2.50 $/h, ...}', by the names of platforms, gives $\n", priceless);
+    if (powerless)
+        fprintf(out, "no power is known of %zu of these: no GPU is named\n", powerless);
+    if (powerless < shown)
+        fprintf(out, "kWh: of all nodes, times %g for cooling and switches where train.energy.pue says no other", ENERGY_PUE);
+    if (powerless < shown && error > 0)
+        fprintf(out, "; power that nobody published is taken from the board's, within %.0f %%", 100 * error);
+    fputs(powerless < shown ? "\n" : "", out);
 }
 
 void plan_print(const struct space *space, const struct plan_options *options, const struct plan_outcome *outcome,
@@ -118,15 +147,16 @@ void plan_print(const struct space *space, const struct plan_options *options, c
     size_t shown = plan_shown(options, results);
     int *columns = results ? xcalloc(results->keys.count + 1, sizeof *columns) : NULL;
 
-    print_axes(space, out);
-    print_counts(space, outcome, out);
     if (shown) {
         const struct results_look look = {
             .columns = columns, .count = columns_of(space, results, columns), .most = shown,
         };
 
-        fputs(front && !space->goal.nobjectives ? "\nthe fastest of each number of GPUs\n" : "\n", out);
+        fputs(space_compares(space) ? "the best of each\n" :
+              front && !space->goal.nobjectives ? "the fastest of each number of GPUs\n" : "", out);
         results_print(results, &look, out);
+        if (space_compares(space))
+            print_unknown(results, shown, out);
         fputc('\n', out);
     }
     plan_conclude(space, options, outcome, results, front, out);
@@ -136,5 +166,8 @@ void plan_print(const struct space *space, const struct plan_options *options, c
         fprintf(out, "/rank-01.yaml%s%s\n", shown > 1 ? " and so on" : "",
                 options->beside ? "; the folder above it keeps a better result of an earlier plan" : "");
     }
+    fputc('\n', out);
+    print_axes(space, out);
+    print_counts(space, outcome, out);
     free(columns);
 }

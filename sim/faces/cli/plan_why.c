@@ -164,19 +164,25 @@ static void print_less_memory(const struct results *results, FILE *out)
                 unit_format_short(UNIT_TIME, metric(results->rows.items[best], "iteration_time_s"), time, sizeof time));
 }
 
-/* s of an iteration of a shown row's scenario, with NICs of a share of their bandwidth; NaN: it is not known. */
-static double seconds_on(const char *path, double share)
+/* s of an iteration of a shown row's scenario, with NICs of a share of their bandwidth; where nodes are of several kinds instead
+ * with layers divided by their speed (*splits). NaN: it is not known. */
+static double seconds_on(const char *path, double share, bool *splits)
 {
     struct error err = {0};
     struct scenario scenario = {0};
-    struct attempt attempt = {.of = &scenario, .anyway = true};
+    struct attempt attempt = {.of = &scenario};
     char rate[48];
     double seconds = NAN, bandwidth;
 
-    if (!scenario_load(path, NULL, 0, NULL, &scenario, &err) && cluster_kinds(&scenario.cluster) == 1 &&
-        scenario.cluster.nodes > 1 && (bandwidth = cluster_bandwidth(&scenario.cluster, 0, false)) > 0) {
-        attempt_set(&attempt, "cluster.network.bandwidth=%s", unit_format(UNIT_BANDWIDTH, share * bandwidth, rate, sizeof rate));
-        if (!attempt_run(&attempt, simulate_numbers_of(&scenario)))
+    if (!scenario_load(path, NULL, 0, NULL, &scenario, &err)) {
+        *splits = cluster_kinds(&scenario.cluster) > 1 && scenario.parallelism.pipeline > 1 && !scenario.parallelism.split.node;
+        attempt.anyway = !*splits;
+        if (*splits)
+            attempt_set(&attempt, "strategy.split=auto");
+        else if (cluster_kinds(&scenario.cluster) == 1 && scenario.cluster.nodes > 1 &&
+                 (bandwidth = cluster_bandwidth(&scenario.cluster, 0, false)) > 0)
+            attempt_set(&attempt, "cluster.network.bandwidth=%s", unit_format(UNIT_BANDWIDTH, share * bandwidth, rate, sizeof rate));
+        if (attempt.nsets && !attempt_run(&attempt, simulate_numbers_of(&scenario)))
             seconds = attempt.run.metrics.iteration_time;
     }
     attempt_end(&attempt, &err);
@@ -191,7 +197,7 @@ void plan_halve(const char *folder, size_t shown, struct plan_outcome *outcome)
 
     outcome->halved.seconds = outcome->halved.first = NAN;
     for (size_t i = 0; i < shown && (i == 0 || !isnan(outcome->halved.first)); i++) {
-        double seconds = seconds_on(arena_printf(&arena, PLAN_RANKED, folder, i + 1), 0.5);
+        double seconds = seconds_on(arena_printf(&arena, PLAN_RANKED, folder, i + 1), 0.5, &outcome->halved.splits);
 
         if (i == 0)
             outcome->halved.first = seconds;
@@ -212,7 +218,10 @@ static void print_halved(const struct plan_outcome *outcome, FILE *out)
         return;
     unit_format_short(UNIT_TIME, outcome->halved.seconds, time, sizeof time);
     unit_format_short(UNIT_TIME, outcome->halved.first, first, sizeof first);
-    if (outcome->halved.seconds >= outcome->halved.first * (1 - PLAN_NEAR))
+    if (outcome->halved.splits)
+        fprintf(out, "with layers by the speed of the nodes (--set strategy.split=auto): row %zu of those above, %s\n",
+                outcome->halved.row + 1, time);
+    else if (outcome->halved.seconds >= outcome->halved.first * (1 - PLAN_NEAR))
         fprintf(out, "with a network half as fast: the same, %s\n", first);
     else
         fprintf(out, "with a network half as fast: row %zu of those above, %s; the first then takes %s\n", outcome->halved.row + 1,

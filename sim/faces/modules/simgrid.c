@@ -227,16 +227,16 @@ static void work(int argc, char **argv)
     }
 }
 
-/* The GPUs that transfers of bytes use. No other host is built, because loading many is slow. */
+/* The GPUs that flows use. No other host is built, because loading many is slow. */
 static bool *used_gpus(void)
 {
     bool *used = xcalloc((size_t)cluster_gpus(simulation.cluster) + 1, sizeof *used);
 
-    for (size_t i = 0; i < simulation.program->ops.count; i++) {
+    for (uint32_t i = 0; i < simulation.program->ops.count; i++) {
         const struct op *op = &simulation.program->ops.items[i];
         const struct op_transfer *transfer = &op_traits(simulation.program, op)->transfer;
 
-        if (op->kind == OP_TRANSFER && op->amount > 0)
+        if (dispatcher_asks(simulation.dispatcher, i))
             used[transfer->src] = used[transfer->dst] = true;
     }
     return used;
@@ -262,11 +262,11 @@ static struct platform_pair *used_pairs(size_t *count)
     size_t all = 0;
 
     *count = 0;
-    for (size_t i = 0; i < program->ops.count; i++) {
+    for (uint32_t i = 0; i < program->ops.count; i++) {
         const struct op *op = &program->ops.items[i];
         const struct op_transfer *transfer = &op_traits(program, op)->transfer;
 
-        if (op->kind != OP_TRANSFER || op->amount <= 0 || seen[op->traits])
+        if (!dispatcher_asks(simulation.dispatcher, i) || seen[op->traits])
             continue;
         seen[op->traits] = true;
         pairs[all++] = (struct platform_pair){(int)transfer->src, (int)transfer->dst, transfer->most};

@@ -4,6 +4,8 @@
 
 #include "process/child.h"
 
+#include <fnmatch.h>
+#include <math.h>
 #include <simgrid/actor.h>
 #include <simgrid/engine.h>
 #include <simgrid/host.h>
@@ -70,6 +72,63 @@ static void name_extra(struct file_tables *tables)
     free(hosts);
 }
 
+static int by_number(const void *a, const void *b)
+{
+    return strverscmp(sg_host_get_name(*(const sg_host_t *)a), sg_host_get_name(*(const sg_host_t *)b));
+}
+
+/* The hosts that the names mean, each once, in their order; a pattern's in the order of their numbers. The caller frees them. */
+static sg_host_t *named_hosts(struct file_tables *tables, size_t *count)
+{
+    size_t all = sg_host_count();
+    sg_host_t *hosts = sg_host_list(), *named = xcalloc(all + 1, sizeof *named);
+
+    array_sort(hosts, all, sizeof *hosts, by_number);
+    *count = 0;
+    for (size_t i = 0; i < tables->name_count; i++) {
+        const char *name = tables->names[i].name;
+        size_t before = *count;
+
+        for (size_t k = 0; k < all; k++)
+            if (hosts[k] && (!strcmp(name, sg_host_get_name(hosts[k])) || !fnmatch(name, sg_host_get_name(hosts[k]), 0))) {
+                named[(*count)++] = hosts[k];
+                hosts[k] = NULL;
+            }
+        if (*count == before)
+            add_name(&tables->missing, name);
+    }
+    free(hosts);
+    return named;
+}
+
+/* Gives a named host to each GPU, or, where there are fewer, to all GPUs of each node. */
+static void find_named(struct file_tables *tables)
+{
+    const struct hosts *hosts = &tables->hosts;
+    int gpus = hosts->first[hosts->nodes];
+    size_t count;
+    sg_host_t *named = named_hosts(tables, &count);
+    bool each = count >= (size_t)gpus;
+    char lacks[40];
+
+    reading.gpus = xcalloc((size_t)gpus + 1, sizeof *reading.gpus);
+    for (int node = 0; node < hosts->nodes; node++)
+        for (int gpu = hosts->first[node]; gpu < hosts->first[node + 1]; gpu++) {
+            size_t at = (size_t)(each ? gpu : node);
+
+            snprintf(lacks, sizeof lacks, "host %zu", at);
+            reading.gpus[gpu] = at < count ? named[at] : NULL;
+            if (!reading.gpus[gpu])
+                add_name(&tables->missing, lacks);
+            else
+                sg_host_set_data(reading.gpus[gpu], &reading.gpus[gpu]);
+            if (reading.gpus[gpu] && (each || gpu == hosts->first[node]))
+                add_name(&tables->taken, sg_host_get_name(reading.gpus[gpu]));
+        }
+    free(named);
+    name_extra(tables);
+}
+
 static void find_gpus(struct file_tables *tables)
 {
     const struct hosts *hosts = &tables->hosts;
@@ -96,7 +155,8 @@ _Noreturn static void give_up(const char *what, const char *name)
     exit(EXIT_FAILURE);
 }
 
-/* The number of a link, from 0 in the order in which routes cross them. */
+/* The number of a link, from 0 in the order in which routes cross them. One that no two messages share has room for those of
+ * all GPUs (read_route). */
 static uint32_t number_of(struct file_tables *tables, sg_link_t link)
 {
     const char *name = sg_link_get_name(link);
@@ -104,32 +164,57 @@ static uint32_t number_of(struct file_tables *tables, sg_link_t link)
 
     if (sg_link_get_data(link))
         return (uint32_t)((struct file_link *)sg_link_get_data(link) - tables->link);
-    if (!sg_link_is_shared(link))
-        give_up("a message between nodes crosses a link that no two messages share (FATPIPE); expected SHARED or "
-                "SPLITDUPLEX, as engines here share each link:", name);
-    if (strlen(name) >= sizeof own->name)
-        give_up("expected names of links of at most 39 characters, found", name);
     if (tables->links == FILE_LINKS_MAX)
         give_up("messages between nodes cross too many links; the first of those beyond 131072 is", name);
     own = &tables->link[tables->links++];
-    snprintf(own->name, sizeof own->name, "%s", name);
-    own->bandwidth = sg_link_get_bandwidth(link);
+    if (strlen(name) < sizeof own->name)
+        snprintf(own->name, sizeof own->name, "%s", name);
+    else
+        snprintf(own->name, sizeof own->name, "%.27s~%d", name, tables->links);
+    own->bandwidth = sg_link_get_bandwidth(link) * (sg_link_is_shared(link) ? 1 : tables->hosts.first[tables->hosts.nodes]);
     own->latency = sg_link_get_latency(link);
     sg_link_set_data(link, own);
     return (uint32_t)(own - tables->link);
 }
 
+/* Engines here share each link. One that is not shared (FATPIPE) bounds each message for itself, and not at all where another
+ * link of the way is no faster. */
+static void check_unshared(xbt_dynar_t links, unsigned long count)
+{
+    double least = INFINITY;
+
+    for (unsigned long i = 0; i < count; i++) {
+        sg_link_t link = *(sg_link_t *)xbt_dynar_get_ptr(links, i);
+
+        least = sg_link_is_shared(link) ? fmin(least, sg_link_get_bandwidth(link)) : least;
+    }
+    for (unsigned long i = 0; i < count; i++) {
+        sg_link_t link = *(sg_link_t *)xbt_dynar_get_ptr(links, i);
+
+        if (!sg_link_is_shared(link) && sg_link_get_bandwidth(link) < least)
+            give_up("a message between nodes crosses a link that no two messages share (FATPIPE) and that is slower than the others of "
+                    "its way; expected SHARED or SPLITDUPLEX, as engines here share each link:", sg_link_get_name(link));
+    }
+}
+
 static size_t read_route(struct file_tables *tables, int src, int dst, size_t at)
 {
     xbt_dynar_t links = xbt_dynar_new(sizeof(sg_link_t), NULL);
+    double latency = sg_host_get_route_latency(reading.gpus[src], reading.gpus[dst]);
     unsigned long count;
 
     sg_host_get_route(reading.gpus[src], reading.gpus[dst], links);
     count = xbt_dynar_length(links);
     if (count > WAY_MAX)
         give_up("a message crosses more than 60 links, from", sg_host_get_name(reading.gpus[src]));
-    for (unsigned long i = 0; i < count; i++)
-        tables->crossed[at++] = number_of(tables, *(sg_link_t *)xbt_dynar_get_ptr(links, i));
+    check_unshared(links, count);
+    for (unsigned long i = 0; i < count; i++) {
+        tables->crossed[at] = number_of(tables, *(sg_link_t *)xbt_dynar_get_ptr(links, i));
+        latency -= tables->link[tables->crossed[at++]].latency;
+    }
+    if (!(fabs(latency) < 1e-12))
+        give_up("a message takes longer than the latencies of its links together, as between hosts with coordinates (Vivaldi); expected "
+                "that links have all latencies; it is from", sg_host_get_name(reading.gpus[src]));
     xbt_dynar_free(&links);
     return at;
 }
@@ -160,7 +245,8 @@ void simgrid_read_file(struct file_tables *tables)
 {
     const char *const options[] = {"dtsim", "--log=root.thresh:error", "--log=no_loc", "--cfg=contexts/stack-size:1024",
                                    ADDRESS_SANITIZER ? "--cfg=contexts/factory:thread" : "--cfg=contexts/factory:raw",
-                                   "--cfg=debug/verbose-exit:0", NULL};
+                                   "--cfg=debug/verbose-exit:0",
+                                   "--cfg=tracing:no", NULL};      /* a <config> of the file may ask for a file to be written */
     char *argv[COUNT(options)];
     int argc = (int)COUNT(options) - 1;
 
@@ -171,7 +257,10 @@ void simgrid_read_file(struct file_tables *tables)
     simgrid_init(&argc, argv);
     simgrid_load_platform(tables->path);
     reading.tables = tables;
-    find_gpus(tables);
+    if (tables->name_count)
+        find_named(tables);
+    else
+        find_gpus(tables);
     if (tables->missing.count)
         child_done();
     sg_actor_create("reader", reading.gpus[0], read_routes, 0, NULL);

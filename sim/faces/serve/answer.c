@@ -41,6 +41,7 @@ static int read_scenario(struct arena *arena, const struct request *request, str
     struct node *root = ARENA_ARRAY(arena, struct node, 1);
     const struct node *tree = request->scenario.node;
     const char *base = request->base;
+    struct progress *progress = arena->progress;         /* scenario_read takes the arena */
 
     if (base && !strcmp(base, "-"))
         return error_add(err, EXIT_INPUT, field_loc(&request_table, request, "base"), "request: base: expected a file; "
@@ -56,20 +57,19 @@ static int read_scenario(struct arena *arena, const struct request *request, str
     /* If the file is none of a scenario, scenario_load() says of what it is. */
     scenario_release(scenario);
     error_release(err);
-    return scenario_load(base, request->sets, request->nsets, arena->progress, scenario, err);
+    return scenario_load(base, request->sets, request->nsets, progress, scenario, err);
 }
 
-void answer_write(struct cache *cache, const char *text, size_t length, int line, struct budget usual, FILE *out)
+void answer_write(struct cache *cache, const char *text, size_t length, int line, struct budget budget, FILE *out)
 {
     struct requested is = requested_begin(cache);
     struct request request;
-    int rc = request_read(&is.own, text, length, line, usual, &request, &is.err);
+    int rc;
 
-    if (!rc) {
-        progress_begin(&is.progress, "--budget", request.budget.seconds, request.budget.bytes);
-        is.arena.progress = &is.progress;
-        rc = read_scenario(&is.arena, &request, &is.scenario, &is.err);
-    }
+    progress_begin(&is.progress, "--budget", budget.seconds, budget.bytes);
+    is.own.progress = is.arena.progress = &is.progress;
+    rc = request_read(&is.own, text, length, line, &request, &is.err) ||
+         read_scenario(&is.arena, &request, &is.scenario, &is.err) ? -1 : 0;
     if (!rc && !requested_simulate(&is, request.engine, request.advice))
         json_put(is.answer, "metrics", result_metrics_json(&is.run));
     requested_errors(&is);

@@ -14,7 +14,7 @@
 /* Simulates what the line asks for (request_read), and writes the answer behind its id: all but `{"id": ID, `. The
  * cache holds what the next line will need again. */
 struct cache;
-void answer_write(struct cache *cache, const char *text, size_t length, int line, struct budget usual, FILE *out);
+void answer_write(struct cache *cache, const char *text, size_t length, int line, struct budget budget, FILE *out);
 /* The same part of an answer that has errors alone; the caller frees it. */
 char *answer_errors(const struct error *err);
 

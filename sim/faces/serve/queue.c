@@ -128,6 +128,14 @@ void queue_add(struct queue *queue, char *text, size_t length, struct budget usu
     queued->budget = usual;
     if (strspn(text, " \t\r") < length)
         rc = read_line(queue, queued, (struct loc){REQUESTS, (int)number + 1, 1}, &err);
+    if (rc == 0) {
+        queued->text = xcalloc(sizeof queued->budget + length + 1, 1);
+        memcpy(queued->text, &queued->budget, sizeof queued->budget);
+        memcpy(queued->text + sizeof queued->budget, text, length);
+        queued->length += sizeof queued->budget;
+        queue->held += sizeof queued->budget;
+        free(text);
+    }
     if (rc < 0)
         answer_error(queue, number, &err);
     else if (rc > 0)

@@ -7,7 +7,8 @@
 enum queued_state { QUEUED_WAITING, QUEUED_RUNNING, QUEUED_UNWANTED, QUEUED_ANSWERED };
 
 struct queued {
-    char *text;                  /* the line; NULL once it is answered */
+    char *text;                  /* what a worker gets: the struct budget, to which it is held while it reads, and the line;
+                                    NULL once it is answered */
     size_t length;
     char *id;                    /* as JSON */
     struct budget budget;

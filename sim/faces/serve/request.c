@@ -101,6 +101,8 @@ int request_sets(struct arena *arena, const struct node *set, const char *const 
         if (strchr(set->keys[i], '='))
             return error_add(err, EXIT_INPUT, set->key_locs[i], "request: set: a path has no '='; expected a mapping "
                              "such as {\"strategy.tensor\": 8}");
+        if (progress_look(arena->progress, err))
+            return -1;
         sets[i] = arena_printf(arena, "%s=%s", set->keys[i], set_value(arena, set->items[i]));
     }
     *all = sets;
@@ -108,42 +110,42 @@ int request_sets(struct arena *arena, const struct node *set, const char *const 
     return 0;
 }
 
-static int read_limit(const struct node *limit, struct budget *budget, struct error *err)
+static int check_limit(const struct node *limit, struct error *err)
 {
+    struct budget budget;
     const char *quote = limit->kind == NODE_SCALAR ? "'" : "";
     char shown[CLIP_SIZE];
 
-    if (limit->kind == NODE_SCALAR && !budget_parse(limit->text, budget))
+    if (limit->kind == NODE_SCALAR && !budget_parse(limit->text, &budget))
         return 0;
     return error_add(err, EXIT_INPUT, limit->loc, "request: budget: expected a time such as '30 s', or memory such as "
                      "'4 GiB', or a list of both; found %s%s%s", quote, limit->kind == NODE_SEQUENCE ? "a list" :
                      limit->kind == NODE_MAPPING ? "a mapping" : text_clip(limit->text, shown, sizeof shown), quote);
 }
 
-static int read_limits(const struct node *limits, struct budget *budget, struct error *err)
+static int check_limits(const struct node *limits, struct error *err)
 {
     if (limits->kind != NODE_SEQUENCE)
-        return read_limit(limits, budget, err);
+        return check_limit(limits, err);
     for (size_t i = 0; i < limits->count; i++)
-        if (read_limit(limits->items[i], budget, err))
+        if (check_limit(limits->items[i], err))
             return -1;
     return 0;
 }
 
-int request_read(struct arena *arena, const char *text, size_t length, int line, struct budget usual,
-                 struct request *request, struct error *err)
+int request_read(struct arena *arena, const char *text, size_t length, int line, struct request *request,
+                 struct error *err)
 {
     struct node *root;
     int rc;
 
     if (request_tree(arena, REQUESTS, text, length, line, &root, err) || field_parse(arena, &request_table, root, request, err))
         return -1;
-    request->budget = usual;
     if (!field_given(&request_table, request, "engine"))
         request->engine = ENGINE_OF_SCENARIO;
     if (request->cancel.node)
         return error_add(err, EXIT_INPUT, request->cancel.node->loc, "request: cancel: expected a line of its own, "
                          "such as {\"cancel\": 1}");
     rc = request->set.node ? request_sets(arena, request->set.node, &request->sets, &request->nsets, err) : 0;
-    return (request->limits.node && read_limits(request->limits.node, &request->budget, err)) || rc ? -1 : 0;
+    return (request->limits.node && check_limits(request->limits.node, err)) || rc ? -1 : 0;
 }

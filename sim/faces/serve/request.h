@@ -2,10 +2,10 @@
 #ifndef DTSIM_REQUEST_H
 #define DTSIM_REQUEST_H
 
-#include "base/progress.h"
+#include "config/conf.h"
 #include "config/field.h"
 
-enum { REQUEST_MOST = 16 << 20 };        /* bytes of a line */
+enum { REQUEST_MOST = CONF_MAX_BYTES };  /* bytes of a line */
 #define REQUESTS "stdin"                 /* what messages call the file that the lines come from */
 
 struct request {
@@ -14,17 +14,16 @@ struct request {
     const char *base;                    /* the path of a scenario; NULL: the scenario stands in the request */
     int engine;                          /* enum engine, or ENGINE_OF_SCENARIO */
     bool advice;
-    struct budget budget;
     const char *const *sets;             /* "PATH=VALUE", nsets of them, as after --set */
     size_t nsets;
 };
 enum { ENGINE_OF_SCENARIO = -1 };
 extern const struct table request_table;
 
-/* Reads a line, number `line` of the input, which is JSON already. What its budget leaves open is as in `usual`. The
- * request lives in the arena. */
-int request_read(struct arena *arena, const char *text, size_t length, int line, struct budget usual,
-                 struct request *request, struct error *err);
+/* Reads a line, number `line` of the input, which is JSON already; within the budget of the arena's progress, which the queue
+ * has read. The request lives in the arena. */
+int request_read(struct arena *arena, const char *text, size_t length, int line, struct request *request,
+                 struct error *err);
 
 /* Parts of it, which other programs' requests have too. The tree of JSON that stands at a line of a file `name`. */
 int request_tree(struct arena *arena, const char *name, const char *text, size_t length, int line, struct node **root,

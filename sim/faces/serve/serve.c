@@ -38,8 +38,10 @@ static void begin(void *context)
 static void answer(void *context, uint64_t piece, const char *text, size_t length, FILE *reply)
 {
     struct server *server = context;
+    struct budget budget;
 
-    answer_write(&server->cache, text, length, (int)piece + 1, server->options->budget, reply);
+    memcpy(&budget, text, sizeof budget);
+    answer_write(&server->cache, text + sizeof budget, length - sizeof budget, (int)piece + 1, budget, reply);
 }
 
 static bool next(void *context, uint64_t *piece)

@@ -99,7 +99,7 @@ double energy_idle_power(const struct scenario *scenario)
 
 double energy_pue(const struct scenario *scenario)
 {
-    return energy_spec_of(scenario) ? energy_spec_of(scenario)->pue : 1;
+    return energy_spec_of(scenario) ? energy_spec_of(scenario)->pue : ENERGY_PUE;
 }
 
 int energy_nodes(const struct scenario *scenario)

@@ -15,7 +15,11 @@ double energy_power(const struct scenario *scenario, int gpus, int nodes, struct
 double energy_ranks_power(const struct scenario *scenario, const struct occupation *ranks, int count);
 /* The same of the cluster's GPUs and nodes that the scenario does not run on. */
 double energy_idle_power(const struct scenario *scenario);
-/* The facility's power over its computers' power; 1 where the scenario gives none. */
+/* The facility's power over its computers', where the scenario gives none: what BLOOM's computer center has (IDRIS; Luccioni et al.
+ * 2022, arXiv 2211.02001). LLaMA's authors reckon with 1.1 (Touvron et al. 2023, arXiv 2302.13971); the mean of the industry is 1.56
+ * (Uptime Institute, Global Data Center Survey 2024). */
+#define ENERGY_PUE 1.2
+/* The facility's power over its computers' power: the scenario's, or ENERGY_PUE. */
 double energy_pue(const struct scenario *scenario);
 /* The nodes on which the scenario runs. */
 int energy_nodes(const struct scenario *scenario);

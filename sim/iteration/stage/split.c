@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/base.h"
+#include "base/progress.h"
 #include "config/conf.h"
 #include "model/model.h"
 #include "scenario/memory_policy.h"
@@ -357,8 +358,8 @@ static void make_slices(struct arena *arena, const size_t *places, size_t count,
         }
 }
 
-void stages_fill(struct arena *arena, struct layer_costs *costs, const struct layer *layers, size_t count,
-                 const size_t *begins, struct stage *stages, struct stage_times *times)
+int stages_fill(struct arena *arena, struct layer_costs *costs, const struct layer *layers, size_t count,
+                const size_t *begins, struct stage *stages, struct stage_times *times, struct error *err)
 {
     const struct scenario *scenario = costs->scenario;
     size_t nstages = (size_t)plan_virtual_stages(&scenario->plan);
@@ -375,6 +376,8 @@ void stages_fill(struct arena *arena, struct layer_costs *costs, const struct la
 
         if (repeats[places[i]])
             continue;
+        if (i % 1024 == 0 && progress_look(scenario->progress, err))
+            return -1;
         add_layer(stage, scenario, &layers[i], &peaks[places[i]]);
         add_cost(stage, &times[places[i]], scenario, &layers[i], layer_cost(costs, &layers[i]));
         if (layers[i].tied > 0 && stage->tied == 0 && plan_rank(&scenario->plan, 0, (int)places[owner], 0, NULL) !=
@@ -390,6 +393,7 @@ void stages_fill(struct arena *arena, struct layer_costs *costs, const struct la
         stage_peaks_settle(&peaks[s], &stages[s], scenario);
         stages[s].layers = (int)(begins[s + 1] - begins[s]);
     }
+    return 0;
 }
 
 bool stages_repeat(const struct plan *plan, const struct stage *stages, int s)

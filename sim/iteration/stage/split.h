@@ -23,9 +23,9 @@ int split_blocks(struct arena *arena, const struct scenario *scenario, const str
 bool stage_divides_parameters(const struct scenario *scenario);
 /* Fills the stages, and their times by `costs`, with the layers: those before the blocks go to the first stage, those after
  * them to the last. begins: the first block of every stage, then the number of blocks. Stages of the same blocks share
- * their slices, which nobody may change. */
-void stages_fill(struct arena *arena, struct layer_costs *costs, const struct layer *layers, size_t count,
-                 const size_t *begins, struct stage *stages, struct stage_times *times);
+ * their slices, which nobody may change. -1: the budget is spent. */
+int stages_fill(struct arena *arena, struct layer_costs *costs, const struct layer *layers, size_t count,
+                 const size_t *begins, struct stage *stages, struct stage_times *times, struct error *err);
 /* Whether virtual stage s and its predecessor hold the same, on equally many ranks. */
 bool stages_repeat(const struct plan *plan, const struct stage *stages, int s);
 

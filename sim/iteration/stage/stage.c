@@ -93,7 +93,8 @@ static int from_layers(struct arena *arena, const struct scenario *scenario, con
                      err) ||
         split_blocks(arena, scenario, layers, split_costs(arena, &costs, layers, count), count, &begins, err))
         return -1;
-    stages_fill(arena, &costs, layers, count, begins, stages, times);
+    if (stages_fill(arena, &costs, layers, count, begins, stages, times, err))
+        return -1;
     if (spec->partitioned_outputs && scenario_most_tensor(scenario) > 1)
         assembly_add(arena, times, stages, scenario, kernels);
     stages[last].io = model_io_of(scenario, &layers[count - 1]);

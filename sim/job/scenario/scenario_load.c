@@ -227,8 +227,11 @@ static int read_tree(struct arena *arena, const struct node *root, const struct 
 {
     int rc = 0;
 
-    if (!like || !field_parse_like(arena, &scenario_table, root, like, scenario))
+    root = price_of_own(arena, root, err);
+    if (root && (!like || !field_parse_like(arena, &scenario_table, root, like, scenario)))
         rc = field_parse(arena, &scenario_table, root, scenario, err) || check_axes(&scenario->search, err) ? -1 : 0;
+    if (!root)
+        rc = -1;
     scenario->arena = *arena;
     scenario->progress = arena->progress;
     *arena = (struct arena){0};

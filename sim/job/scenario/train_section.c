@@ -184,3 +184,43 @@ int training_load(struct arena *arena, const struct node *value, void *object, s
         rc = -1;
     return rc;
 }
+
+/* Whether there is such a platform or GPU. */
+static bool is_hardware(struct arena *arena, const char *name, struct error *err)
+{
+    static const struct data_kind kinds[] = {{"platforms", "platform", NULL}, {"platforms/gpus", "GPU", NULL}};
+    const char *path = NULL;
+
+    for (size_t i = 0; i < COUNT(kinds) && !path; i++)
+        if (data_file(arena, kinds[i].folder, name, &path, err) || (!path && (path = data_meant(arena, &kinds[i], name, (struct loc){0}, err))))
+            break;
+    return path;
+}
+
+const struct node *price_of_own(struct arena *arena, const struct node *root, struct error *err)
+{
+    const struct node *price = node_get(root, "price"), *cluster = node_get(root, "cluster");
+    const struct node *names[] = {
+        cluster && cluster->kind == NODE_MAPPING ? node_get(cluster, "platform") : cluster,
+        cluster && cluster->kind == NODE_MAPPING ? node_get(cluster, "gpu") : NULL,
+    };
+    const struct node *own = NULL;
+    struct node *tree;
+
+    if (!price || price->kind != NODE_MAPPING)
+        return root;
+    for (size_t i = 0; i < price->count; i++)
+        if (!is_hardware(arena, price->keys[i], err))
+            return error_add(err, EXIT_INPUT, price->key_locs[i], "price: there is no platform or GPU '%s'; expected prices by "
+                             "names of 'dtsim list platforms' such as {dgx-h100: 2.50 $/h}", price->keys[i]), NULL;
+    for (size_t i = 0; i < COUNT(names) && !own; i++)
+        own = names[i] && names[i]->kind == NODE_SCALAR ? node_get(price, names[i]->text) : NULL;
+    tree = node_mapping(arena);
+    tree->loc = root->loc;
+    for (size_t i = 0; i < root->count; i++)
+        if (root->items[i] != price || own) {
+            node_put(arena, tree, root->keys[i], root->items[i] == price ? (struct node *)own : root->items[i]);
+            tree->key_locs[tree->count - 1] = root->key_locs[i];
+        }
+    return tree;
+}

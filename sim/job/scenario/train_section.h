@@ -143,4 +143,8 @@ extern const struct table training_table, failures_file_table;
 /* Fills a struct training_spec from the value of `train` (a field's load). */
 int training_load(struct arena *arena, const struct node *value, void *spec, struct error *err);
 
+/* Where `price` is a mapping of names to prices, the tree with the price of its own platform or GPU, in the arena, or
+ * without one; else the tree. NULL after an error: a name that no platform and no GPU has. */
+const struct node *price_of_own(struct arena *arena, const struct node *root, struct error *err);
+
 #endif

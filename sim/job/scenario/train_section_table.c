@@ -181,8 +181,9 @@ static const struct field energy_fields[] = {
      .brief = "power of a GPU alone, as you measured it; left out: as its file says, with its share of the node"},
     {.key = "node", AT(energy_spec, host), .kind = FIELD_QUANTITY, .unit = UNIT_POWER,
      .brief = "with 'gpu': power of a node besides its GPUs (processors, memory, NICs, fans)"},
-    {KEY(energy_spec, pue), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .fallback = "1", .min = 1, .max = 10,
-     .brief = "power of the facility over that of its computers; 1: only the computers are counted"},
+    {KEY(energy_spec, pue), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .fallback = "1.2", .min = 1, .max = 10,
+     .brief = "power of the facility, with its cooling and switches, over that of its computers; 1: only the computers are counted; "
+              "1.2 is what BLOOM's computer center has (arXiv 2211.02001)"},
 };
 static const struct table energy_table = {TABLE("train: energy", "power, for energy", energy_spec, energy_fields)};
 

@@ -1,7 +1,7 @@
 /* order: the rows of a schedule from a CSV file in PyTorch's notation: one line per rank, with its cells from left to
  * right. A cell is "<virtual stage><kind><micro-batch>", with numbers from 0 and the kinds F B I W R, followed by "@0"
- * or "@1" if there are two directions. An overlapped pair is "(1F1;0B0)O". Empty cells (idle slots) and spaces are
- * ignored. */
+ * or "@1" if there are two directions. An overlapped pair is "(1F1;0B0)OVERLAP_F_B", or "O". Empty cells (idle slots)
+ * and spaces are ignored. */
 #ifndef DTSIM_ORDER_H
 #define DTSIM_ORDER_H
 

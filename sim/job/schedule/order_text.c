@@ -111,7 +111,7 @@ static int token_read(struct reader *reader)
     return 0;
 }
 
-/* Reads "(1F1;0B0)O": an overlapped forward and backward; or "(1F0;1F1)O": one pass of two forwards. */
+/* Reads "(1F1;0B0)OVERLAP_F_B", or O: an overlapped forward and backward; or "(1F0;1F1)O": one pass of two forwards. */
 static int pair_read(struct reader *reader)
 {
     static const char expected[] = "an overlapped forward and backward such as (1F1;0B0)O, or two forwards in one pass";

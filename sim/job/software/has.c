@@ -44,7 +44,7 @@ static int check_value(const struct node *value, const char *path, const struct 
     for (size_t i = 0; field->kind == FIELD_CHOICE && choice_at(i, field); i++)
         if (!strcmp(choice_at(i, field), text))
             return 0;
-    meant = field->kind == FIELD_CHOICE ? nearest(text, choice_at, field) : NULL;
+    meant = field->kind == FIELD_CHOICE && error_shows(err, &value->loc) ? nearest(text, choice_at, field) : NULL;
     return error_add(err, EXIT_INPUT, value->loc, "software: has: %s: unknown value '%s'%s%s%s", path, text,
                      meant ? "; did you mean '" : "", meant ? meant : "", meant ? "'?" : "");
 }
@@ -59,7 +59,7 @@ static int check_list(struct arena *arena, const struct node *has, size_t i, con
     int rc = 0;
 
     if (!field) {
-        meant = nearest(path, path_at, &(struct candidates){arena, parts});
+        meant = error_shows(err, &has->key_locs[i]) ? nearest(path, path_at, &(struct candidates){arena, parts}) : NULL;
         return error_add(err, EXIT_INPUT, has->key_locs[i], "software: has: unknown key '%s'%s%s%s", path,
                          meant ? "; did you mean '" : "; expected one such as strategy.schedule", meant ? meant : "",
                          meant ? "'?" : "");

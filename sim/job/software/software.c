@@ -186,7 +186,7 @@ int software_check_keys(const struct node *values, const struct key_parts *parts
             rc = -1;
         if (field || word_in("if has", key))
             continue;
-        meant = nearest(key, key_at, &candidates);
+        meant = error_shows(err, &values->key_locs[i]) ? nearest(key, key_at, &candidates) : NULL;
         rc = error_add(err, EXIT_INPUT, values->key_locs[i], "software: unknown key '%s'%s%s%s", key,
                        meant ? "; did you mean '" : "", meant ? meant : "",
                        meant ? "'?" : "; 'dtsim help software' lists the keys");

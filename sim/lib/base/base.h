@@ -93,6 +93,8 @@ struct error {
     bool system;           /* one of them is error_system's: whoever goes on after errors passes these on */
 };
 
+/* Whether a message at this place may be shown: what is looked up for a message need not be for others. */
+bool error_shows(const struct error *err, const struct loc *loc);
 /* Adds one message (a line without "file:line:column: error:"; newlines and control characters are escaped) and
  * returns -1. The same text at the same place is added only once. Text and file name are copied. */
 int error_add(struct error *err, enum exit_code code, struct loc loc, const char *format, ...)

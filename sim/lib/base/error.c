@@ -36,15 +36,28 @@ static int loc_compare(const struct loc *a, const struct loc *b)
     return (a->column > b->column) - (a->column < b->column);
 }
 
-/* When the list is full, a message at an earlier place replaces the message at the last place: the user then sees the
- * first mistakes of a file, in whatever order they were found. False: the new message does not stand earlier. */
-static bool room_before(struct error *err, const struct loc *loc)
+/* The index of the message at the last place. When the list is full, a message at an earlier place replaces that one: the
+ * user then sees the first mistakes of a file, in whatever order they were found. */
+static int last_message(const struct error *err)
 {
     int last = 0;
 
     for (int i = 1; i < err->count; i++)
         if (loc_compare(&err->messages[i].loc, &err->messages[last].loc) >= 0)
             last = i;
+    return last;
+}
+
+bool error_shows(const struct error *err, const struct loc *loc)
+{
+    return err->count < ERROR_MAX || loc_compare(loc, &err->messages[last_message(err)].loc) <= 0;
+}
+
+/* Makes room in a full list. False: the new message does not stand earlier. */
+static bool room_before(struct error *err, const struct loc *loc)
+{
+    int last = last_message(err);
+
     err->dropped++;
     if (loc_compare(loc, &err->messages[last].loc) >= 0)
         return false;
@@ -60,6 +73,10 @@ static void add(struct error *err, struct error_message message, const char *for
 {
     char *raw;
 
+    if (!error_shows(err, &message.loc)) {
+        err->dropped++;
+        return;
+    }
     raw = xvprintf(format, args);
     message.text = text_made(TEXT_LINE, raw);         /* one line, whatever the user's file contains */
     free(raw);

@@ -95,10 +95,10 @@ static void draw(struct progress *progress, double time)
     progress->line = true;
 }
 
-/* Reading the memory takes some microseconds, so it is not read at every step. */
+/* Reading the memory takes 5 us, so it is not read at every step. */
 static double weigh(struct progress *progress, double time)
 {
-    if (time - progress->weighed > 0.005) {
+    if (time - progress->weighed > 0.001) {
         progress->held = memory_held();
         progress->weighed = time;
     }

@@ -18,7 +18,7 @@ enum unit {
     UNIT_SAMPLE_RATE,    /* samples/s: "500 samples/s", "10 k samples/s" */
 };
 
-enum { SECONDS_AN_HOUR = 3600, SECONDS_A_DAY = 24 * SECONDS_AN_HOUR };
+enum { SECONDS_AN_HOUR = 3600, SECONDS_A_DAY = 24 * SECONDS_AN_HOUR, JOULES_A_KWH = 3600000 };
 
 /* Reads text as a quantity of that unit into *value (SI). Returns 0, or -1 and in `why` (at most size bytes) a message
  * that says what is wrong and what is expected: "'80' has no unit; expected bytes such as '80 GiB' or '25 MB'". A bare

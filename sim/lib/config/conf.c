@@ -159,6 +159,7 @@ static int scalar_read(struct composer *composer, const yaml_event_t *event)
 {
     struct loc loc = loc_of(composer, event->start_mark);
     const char *value = (const char *)event->data.scalar.value;
+    bool quoted = event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
     struct node *node;
 
     if (count_nodes(composer, 1, loc))
@@ -166,11 +167,13 @@ static int scalar_read(struct composer *composer, const yaml_event_t *event)
     tag_refuse(composer, event->data.scalar.tag, loc);
     if (strlen(value) != event->data.scalar.length)
         return error_add(composer->err, EXIT_INPUT, loc, "the character U+0000 is not allowed");
-    node = node_scalar(composer->arena, value, event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE);
+    if (key_expected(composer) && !event->data.scalar.anchor)
+        return key_read(composer, arena_strdup(composer->arena, value), !quoted, loc);
+    node = node_scalar(composer->arena, value, quoted);
     node->loc = loc;
     anchor_put(composer, event->data.scalar.anchor, node, false);
     if (key_expected(composer))
-        return key_read(composer, node->text, !node->quoted, loc);
+        return key_read(composer, node->text, !quoted, loc);
     value_attach(composer, node, 0);
     return 0;
 }

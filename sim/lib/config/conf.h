@@ -16,10 +16,11 @@ struct node {
     const char *text;            /* scalar: its text; else NULL */
     bool quoted;                 /* scalar in quotes or a block: never a number, a boolean or null */
     bool supplied;                   /* nobody wrote the value here: field_supply put it here */
-    struct changes *changes;     /* those that made this copy (conf_change), or NULL */
+    const void *changes;         /* the mark of those that made this copy (conf_change), or NULL */
     struct node **items;         /* sequence: its items; mapping: its values */
     const char **keys;           /* mapping: its keys */
     struct loc *key_locs;        /* mapping: the place of each key */
+    struct key_places *places;   /* of a large mapping: where the hash of a key says that it stands; or NULL */
     size_t count, capacity;      /* of items */
 };
 

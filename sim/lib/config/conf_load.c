@@ -39,6 +39,7 @@ static size_t put_node(struct made_image *image, const struct node *node)
     own.items = NULL;
     own.keys = NULL;
     own.key_locs = NULL;
+    own.places = NULL;
     own.capacity = own.count;
     at = put_loc(image, made_put(image, &own, sizeof own) + offsetof(struct node, loc)) - offsetof(struct node, loc);
     made_text(image, at + offsetof(struct node, text), node->text);

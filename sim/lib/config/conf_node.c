@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "base/progress.h"
 #include "config/conf_text.h"
 
 static struct node *node_new(struct arena *arena, enum node_kind kind)
@@ -38,6 +39,27 @@ bool node_is_null(const struct node *node)
     return node->kind == NODE_SCALAR && !node->quoted && text_is_null(node->text);
 }
 
+/* Keys of large mappings are found by hash. Copies of a node share it: it may hold keys that one of them lacks. */
+enum { LARGE = 64 };             /* keys */
+struct key_places {
+    size_t room;
+    uint32_t at[];               /* 1 + the index of a key, or 0 */
+};
+
+static size_t first_place(const struct key_places *places, const char *key)
+{
+    return hash_more(HASH_START, key, strlen(key)) % places->room;
+}
+
+static void place_add(struct key_places *places, const char *key, size_t index)
+{
+    size_t at = first_place(places, key);
+
+    while (places->at[at])
+        at = (at + 1) % places->room;
+    places->at[at] = (uint32_t)index + 1;
+}
+
 /* Gives the node new arrays of that capacity. Always new ones: a copy of a node can then change without the
  * original. */
 static void node_reserve(struct arena *arena, struct node *node, size_t capacity)
@@ -58,6 +80,13 @@ static void node_reserve(struct arena *arena, struct node *node, size_t capacity
         }
         node->keys = keys;
         node->key_locs = key_locs;
+        node->places = NULL;
+        if (capacity >= LARGE) {
+            node->places = arena_alloc(arena, sizeof *node->places + 2 * capacity * sizeof *node->places->at);
+            node->places->room = 2 * capacity;
+            for (size_t i = 0; i < node->count; i++)
+                place_add(node->places, keys[i], i);
+        }
     }
 }
 
@@ -74,16 +103,24 @@ void node_push(struct arena *arena, struct node *mapping, const char *key, struc
     BUG_IF(mapping->kind != NODE_MAPPING);
     if (mapping->count == mapping->capacity)
         node_reserve(arena, mapping, mapping->count ? 2 * mapping->count : 4);
+    if (mapping->places)
+        place_add(mapping->places, key, mapping->count);
     mapping->keys[mapping->count] = key;
     mapping->key_locs[mapping->count] = key_loc;
     mapping->items[mapping->count++] = value;
 }
 
-/* The index of a key in a mapping, or the mapping's count if it lacks the key. */
-static size_t key_index(const struct node *mapping, const char *key)
+size_t node_key(const struct node *mapping, const char *key)
 {
+    const struct key_places *places = mapping->places;
     size_t i = 0;
 
+    if (places) {
+        for (size_t at = first_place(places, key); (i = places->at[at]); at = (at + 1) % places->room)
+            if (i <= mapping->count && text_same(mapping->keys[i - 1], key))
+                return i - 1;
+        return mapping->count;
+    }
     while (i < mapping->count && !text_same(mapping->keys[i], key))
         i++;
     return i;
@@ -91,7 +128,7 @@ static size_t key_index(const struct node *mapping, const char *key)
 
 static void put_at(struct arena *arena, struct node *mapping, const char *key, struct loc key_loc, struct node *value)
 {
-    size_t i = key_index(mapping, key);
+    size_t i = node_key(mapping, key);
 
     if (i == mapping->count) {
         node_push(arena, mapping, arena_strdup(arena, key), key_loc, value);
@@ -130,7 +167,7 @@ struct node *node_get(const struct node *mapping, const char *key)
 
     if (!mapping || mapping->kind != NODE_MAPPING)
         return NULL;
-    i = key_index(mapping, key);
+    i = node_key(mapping, key);
     return i < mapping->count ? mapping->items[i] : NULL;
 }
 
@@ -191,42 +228,6 @@ struct loc node_loc(const struct node *mapping, const char *key)
     return mapping ? mapping->loc : (struct loc){NULL, 0, 0};
 }
 
-/* A key of a mapping in node_settle. Ranks number the mapping's own keys first, then the keys that `<<` merges in. */
-struct entry {
-    const char *key;
-    struct loc key_loc;
-    struct node *value;
-    size_t rank;
-};
-struct entries {
-    struct entry *items;
-    size_t count, capacity;
-};
-
-static int entry_by_key(const void *a, const void *b)
-{
-    const struct entry *x = a, *y = b;
-    int order = strcmp(x->key, y->key);
-
-    return order ? order : (x->rank > y->rank) - (x->rank < y->rank);
-}
-
-static int entry_by_rank(const void *a, const void *b)
-{
-    const struct entry *x = a, *y = b;
-
-    return (x->rank > y->rank) - (x->rank < y->rank);
-}
-
-static void entries_add(struct entries *entries, const struct node *mapping)
-{
-    for (size_t i = 0; i < mapping->count; i++) {
-        size_t rank = entries->count;
-
-        *GROW(entries) = (struct entry){mapping->keys[i], mapping->key_locs[i], mapping->items[i], rank};
-    }
-}
-
 static int merge_refuse(const struct node *value, const char *expected, struct error *err)
 {
     static const char *const kinds[] = {"text", "a list", "a mapping"};
@@ -235,75 +236,49 @@ static int merge_refuse(const struct node *value, const char *expected, struct e
                      kinds[value->kind]);
 }
 
-static int entries_merge(struct entries *entries, const struct node *merge, struct error *err)
+/* Adds the keys that the mapping lacks. */
+static void merge_keys(struct arena *arena, struct node *mapping, const struct node *other)
+{
+    for (size_t i = 0; i < other->count; i++)
+        if (node_key(mapping, other->keys[i]) == mapping->count)
+            node_push(arena, mapping, other->keys[i], other->key_locs[i], other->items[i]);
+}
+
+static int merge(struct arena *arena, struct node *mapping, const struct node *merged, struct error *err)
 {
     int result = 0;
 
-    if (merge->kind == NODE_SCALAR)
-        return merge_refuse(merge, "a mapping or a list of mappings", err);
-    if (merge->kind == NODE_MAPPING) {
-        entries_add(entries, merge);
-        return 0;
-    }
-    for (size_t i = 0; i < merge->count; i++) {
-        if (merge->items[i]->kind != NODE_MAPPING)
-            result = merge_refuse(merge->items[i], "a mapping", err);
+    if (merged->kind == NODE_SCALAR)
+        return merge_refuse(merged, "a mapping or a list of mappings", err);
+    if (merged->kind == NODE_MAPPING)
+        merge_keys(arena, mapping, merged);
+    for (size_t i = 0; merged->kind == NODE_SEQUENCE && i < merged->count; i++) {
+        if (merged->items[i]->kind == NODE_MAPPING)
+            merge_keys(arena, mapping, merged->items[i]);
         else
-            entries_add(entries, merge->items[i]);
+            result = merge_refuse(merged->items[i], "a mapping", err);
     }
     return result;
 }
 
-static int duplicate_refuse(const struct entry *first, const struct entry *second, struct error *err)
+int node_settle(struct arena *arena, struct node *mapping, const struct node *merged, struct error *err)
 {
-    char shown[CLIP_SIZE];
-
-    text_clip(second->key, shown, sizeof shown);
-    if (second->key_loc.line == 0)    /* on the command line */
-        return error_add(err, EXIT_INPUT, second->key_loc, "duplicate key '%s'", shown);
-    return error_add(err, EXIT_INPUT, second->key_loc, "duplicate key '%s'; first given at line %d", shown,
-                     first->key_loc.line);
-}
-
-/* Keeps the first of sorted entries with equal keys. Two equal keys among the first `own` ranks are a mistake. */
-static int entries_unique(struct entries *entries, size_t own, struct error *err)
-{
-    size_t kept = 0;
     int result = 0;
 
-    for (size_t i = 0; i < entries->count; i++) {
-        const struct entry *entry = &entries->items[i];
+    for (size_t i = 1; i < mapping->count; i++) {
+        size_t first = node_key(mapping, mapping->keys[i]);
+        struct loc loc = mapping->key_locs[i];
+        char shown[CLIP_SIZE];
 
-        if (kept > 0 && strcmp(entries->items[kept - 1].key, entry->key) == 0) {
-            if (entry->rank < own)
-                result = duplicate_refuse(&entries->items[kept - 1], entry, err);
+        if (i % 1024 == 0 && progress_look(arena->progress, err))
+            return -1;
+        if (first == i)
             continue;
-        }
-        entries->items[kept++] = *entry;
+        text_clip(mapping->keys[i], shown, sizeof shown);
+        result = loc.line == 0 ?         /* on the command line */
+            error_add(err, EXIT_INPUT, loc, "duplicate key '%s'", shown) :
+            error_add(err, EXIT_INPUT, loc, "duplicate key '%s'; first given at line %d", shown,
+                      mapping->key_locs[first].line);
     }
-    entries->count = kept;
-    return result;
-}
-
-int node_settle(struct arena *arena, struct node *mapping, const struct node *merge, struct error *err)
-{
-    struct entries entries = {0};
-    size_t own = mapping->count;
-    int result = 0;
-
-    if (!merge && own < 2)
-        return 0;
-    entries_add(&entries, mapping);
-    if (merge)
-        result = entries_merge(&entries, merge, err);
-    array_sort(entries.items, entries.count, sizeof *entries.items, entry_by_key);
-    if (entries_unique(&entries, own, err))
-        result = -1;
-    if (merge && !result && entries.count) {
-        array_sort(entries.items, entries.count, sizeof *entries.items, entry_by_rank);
-        for (size_t i = own; i < entries.count; i++)
-            node_push(arena, mapping, entries.items[i].key, entries.items[i].key_loc, entries.items[i].value);
-    }
-    free(entries.items);
-    return result;
+    return merged && merge(arena, mapping, merged, err) ? -1 : result;
 }

@@ -9,7 +9,9 @@ int conf_read(struct arena *arena, const char *name, const char *text, size_t le
               struct node **root, struct error *err);
 /* Adds a key without a check whether the mapping already has it. */
 void node_push(struct arena *arena, struct node *mapping, const char *key, struct loc key_loc, struct node *value);
-/* Ends a mapping: refuses duplicate keys, and adds the keys of `merge` (the value of <<, or NULL) that it lacks. */
-int node_settle(struct arena *arena, struct node *mapping, const struct node *merge, struct error *err);
+/* The index of the key, or the mapping's count if it lacks the key. */
+size_t node_key(const struct node *mapping, const char *key);
+/* Ends a mapping: refuses duplicate keys, and adds the keys of `merged` (the value of <<, or NULL) that it lacks. */
+int node_settle(struct arena *arena, struct node *mapping, const struct node *merged, struct error *err);
 
 #endif

@@ -8,14 +8,7 @@
 #include "base/base.h"
 #include "config/conf_text.h"
 
-/* Many changes of one tree. The nodes that they copied know them. Keys of their large mappings are found by hash. */
-enum { LARGE = 64 };             /* keys */
-struct changes {
-    struct place { const struct node *mapping; size_t key; bool taken; } *places;
-    size_t room, count;
-};
-
-static struct node *node_copy(struct arena *arena, const struct node *node, struct changes *changes)
+static struct node *node_copy(struct arena *arena, const struct node *node, const void *changes)
 {
     struct node *copy = arena_alloc(arena, sizeof *copy);
 
@@ -38,57 +31,12 @@ static struct node *node_copy(struct arena *arena, const struct node *node, stru
 void conf_change(struct arena *arena, struct node *root)
 {
     if (root->kind != NODE_SCALAR)       /* which no change takes */
-        *root = *node_copy(arena, root, ARENA_ARRAY(arena, struct changes, 1));
+        *root = *node_copy(arena, root, arena_alloc(arena, 1));
 }
 
 void conf_changed(struct node *root)
 {
     root->changes = NULL;
-}
-
-/* The place of the mapping's key, or a free one. */
-static struct place *place_of(const struct changes *changes, const struct node *mapping, const char *key)
-{
-    size_t at = hash_more(hash_more(HASH_START, &mapping, sizeof mapping), key, strlen(key)) % changes->room;
-
-    while (changes->places[at].taken &&
-           (changes->places[at].mapping != mapping || !text_same(mapping->keys[changes->places[at].key], key)))
-        at = (at + 1) % changes->room;
-    return &changes->places[at];
-}
-
-static void place_add(struct arena *arena, struct changes *changes, const struct node *mapping, size_t key)
-{
-    struct changes before = *changes;
-
-    if (2 * ++changes->count > changes->room) {
-        changes->room = 4 * changes->count;
-        changes->places = ARENA_ARRAY(arena, struct place, changes->room);
-        for (size_t i = 0; i < before.room; i++)
-            if (before.places[i].taken)
-                *place_of(changes, before.places[i].mapping,
-                          before.places[i].mapping->keys[before.places[i].key]) = before.places[i];
-    }
-    *place_of(changes, mapping, mapping->keys[key]) = (struct place){mapping, key, true};
-}
-
-/* The index of the key, or the mapping's count if it lacks the key. */
-static size_t key_find(struct arena *arena, const struct node *mapping, const char *key)
-{
-    struct changes *changes = mapping->changes;
-    const struct place *place;
-    size_t i = 0;
-
-    if (changes && mapping->count >= LARGE) {
-        if (!changes->room || !place_of(changes, mapping, mapping->keys[0])->taken)
-            for (size_t k = 0; k < mapping->count; k++)
-                place_add(arena, changes, mapping, k);
-        place = place_of(changes, mapping, key);
-        return place->taken ? place->key : mapping->count;
-    }
-    while (i < mapping->count && !text_same(mapping->keys[i], key))
-        i++;
-    return i;
 }
 
 static int height(const struct node *node)
@@ -157,12 +105,9 @@ static struct node **slot(struct arena *arena, struct node *parent, const struct
                   path_text(arena, path, part), parent->count, name);
         return NULL;
     }
-    i = key_find(arena, parent, name);
-    if (i == parent->count) {
+    i = node_key(parent, name);
+    if (i == parent->count)
         node_push(arena, parent, name, loc, NULL);
-        if (parent->changes && i >= LARGE)
-            place_add(arena, parent->changes, parent, i);
-    }
     parent->key_locs[i] = loc;
     return &parent->items[i];
 }

@@ -203,8 +203,9 @@ static int unknown_keys(const struct reading *reading, const struct key_tables *
 
         if (key_known(keys, node->keys[i]))
             continue;
-        if (++refused > ERROR_MAX && !only_near) {
-            reading->err->dropped++;
+        if (++refused > ERROR_MAX || !error_shows(reading->err, &node->key_locs[i])) {
+            reading->err->dropped += !only_near;
+            result = only_near ? result : -1;
             continue;
         }
         below = only_near ? NULL : key_below(reading->arena, keys->tables[0], node->keys[i]);

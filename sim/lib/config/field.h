@@ -61,6 +61,7 @@ struct field {
     enum unit unit;             /* QUANTITY */
     double min, max;            /* INT, INTS and QUANTITY: inclusive bounds; both 0: none, but a QUANTITY is >= 0; a max
                                    below min, infinite or INT_MAX is no bound, so that {.min = 1} is "1 or more" */
+    bool by_name;               /* QUANTITY: a mapping of names to such values is allowed too, of which the reader chooses one */
     bool positive;              /* QUANTITY: 0 is refused */
     const char *const *choices; /* CHOICE, CHOICES */
     choice_name *choice;        /* or this */

@@ -73,7 +73,14 @@ static struct node *quantity_schema(struct arena *arena, const struct field *fie
         return text;
     zero = node_mapping(arena);
     node_put(arena, zero, "const", node_scalar(arena, "0", false));
-    return combine(arena, "anyOf", text, zero);
+    text = combine(arena, "anyOf", text, zero);
+    if (field->by_name) {
+        struct node *named = typed(arena, "object");
+
+        node_put(arena, named, "additionalProperties", text);
+        text = combine(arena, "anyOf", text, named);
+    }
+    return text;
 }
 
 /* The names of a choice. A name that YAML reads as a number or a boolean is listed as text and as that value. */

@@ -160,11 +160,12 @@ int field_open(struct arena *arena, const struct table *table, struct node *root
 
     for (const char *dot; (dot = strchr(part, '.')); part = dot + 1) {
         const char *way = arena_strndup(arena, path, (size_t)(dot - path));
-        struct node *node = node_at(root, way), *mapping;
+        struct node *node, *mapping;
 
         if (strspn(part, "0123456789") != (size_t)(dot - part))      /* an item of a list has the list's table */
             table = table_below(table, way + (part - path));
-        if (!table || !table->shorthand || !node || node->kind != NODE_SCALAR || node_is_null(node))
+        node = table && table->shorthand ? node_at(root, way) : NULL;
+        if (!node || node->kind != NODE_SCALAR || node_is_null(node))
             continue;
         mapping = node_mapping(arena);
         mapping->loc = node->loc;
@@ -335,7 +336,7 @@ int choice_parse(const struct reading *reading, const struct field *field, const
             return 0;
         }
     text_clip(node->text, shown, sizeof shown);
-    near = nearest(node->text, choice_candidate, field);
+    near = error_shows(reading->err, &node->loc) ? nearest(node->text, choice_candidate, field) : NULL;
     if (near)
         return reading_fail(reading, node->loc, field->key, "unknown value '%s'; did you mean '%s'?", shown, near);
     return reading_fail(reading, node->loc, field->key, "unknown value '%s'; expected one of %s", shown,
@@ -357,6 +358,11 @@ int value_parse(const struct reading *reading, const struct field *field, const 
 {
     if (field->kind == FIELD_CHOICE)
         return choice_parse(reading, field, node, member);
+    for (size_t i = 0; field->by_name && node->kind == NODE_MAPPING && i < node->count; i++)
+        if (value_parse(reading, field, node->items[i], member))
+            return -1;
+    if (field->by_name && node->kind == NODE_MAPPING && node->count)
+        return 0;
     if (node->kind != NODE_SCALAR || node_is_null(node))
         return reading_unexpected(reading, node, field->key, value_expectation(field));
     switch (field->kind) {

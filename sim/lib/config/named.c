@@ -57,9 +57,7 @@ static const struct node *aliases_of(struct arena *arena, const struct data_kind
     return node_get(root, kind->folder);
 }
 
-/* The name that another one stands for, in other letters or by the list of aliases; NULL: none, or after an error. */
-static const char *meant_name(struct arena *arena, const struct data_kind *kind, const char *text, struct loc loc,
-                              struct error *err)
+const char *data_meant(struct arena *arena, const struct data_kind *kind, const char *text, struct loc loc, struct error *err)
 {
     const struct node *aliases = aliases_of(arena, kind, err), *alias = NULL;
     const char **names = aliases ? data_names(arena, kind->folder, err) : NULL, *list = "";
@@ -106,7 +104,7 @@ const char *data_resolve(struct arena *arena, const struct data_kind *kind, cons
 
     if (!data_is_path(text) && (data_file(arena, kind->folder, text, &path, err) || path))
         return path;
-    meant = is_file ? NULL : meant_name(arena, kind, text, loc, err);
+    meant = is_file ? NULL : data_meant(arena, kind, text, loc, err);
     if (meant)
         return data_file(arena, kind->folder, meant, &path, err) ? NULL : path;
     if (err->count > errors)

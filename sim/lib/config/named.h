@@ -14,5 +14,8 @@ struct data_kind { const char *folder, *what, *other; };
  * no such file: NULL, and the error "unknown ...; did you mean ...?" with EXIT_INPUT. */
 const char *data_resolve(struct arena *arena, const struct data_kind *kind, const char *text, struct loc loc,
                          struct error *err);
+/* The name of the folder's file that other text stands for: in other letters, or as an alias. NULL: none, or an error where it may be
+ * several. */
+const char *data_meant(struct arena *arena, const struct data_kind *kind, const char *text, struct loc loc, struct error *err);
 
 #endif

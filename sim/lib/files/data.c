@@ -12,9 +12,7 @@
 enum { ROOTS_MAX = 2 };
 static const char root_key[] = "root";
 
-/* The folder of the installation to which this program belongs, wherever it has been put: share/dtsim for bin/dtsim and for lib/libdtsim.so. If
- * there is none, the sources. NULL: an error. */
-static const char *own_root(struct arena *arena, struct error *err)
+const char *data_own(struct arena *arena, struct error *err)
 {
     static const char *const folders[] = {DTSIM_DATA_FOLDER, DTSIM_LIBRARY_DATA_FOLDER};
     const char *known = arena->cache ? cache_find(arena->cache, CACHE_ROOT, root_key, sizeof root_key) : NULL, *program;
@@ -52,7 +50,7 @@ static int data_roots(struct arena *arena, const char *roots[ROOTS_MAX], size_t 
     *count = 0;
     if (user && *user)
         roots[(*count)++] = user;
-    roots[*count] = own_root(arena, err);
+    roots[*count] = data_own(arena, err);
     return roots[(*count)++] ? 0 : -1;
 }
 

@@ -6,6 +6,9 @@
 
 #include "base/base.h"
 
+/* The folder of the installation to which this program belongs, wherever it has been put: share/dtsim for bin/dtsim and for
+ * lib/libdtsim.so; else the sources. NULL: an error. */
+const char *data_own(struct arena *arena, struct error *err);
 /* The path of a named file, "platforms/NAME.yaml" for ("platforms", "NAME"), or NULL if there is no such file. */
 int data_file(struct arena *arena, const char *folder, const char *name, const char **path, struct error *err);
 /* The same of a file whose name has another end: "scenarios/paper/errors.tsv" for ("scenarios/paper", "errors.tsv"). */

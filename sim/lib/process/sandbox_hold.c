@@ -52,26 +52,54 @@ static int allow(int rules, const char *path, uint64_t rights, uint64_t handled)
     return rc;
 }
 
-int sandbox_landlock(const struct sandbox *sandbox)
+/* A set of rules by a version of Landlock, and the rights that it holds back; -1: there is none. */
+static int begin(int abi, uint64_t *handled)
 {
-    static const char *const system[] = {"/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache"};
-    int abi = sandbox_abi(), rules, rc = 0;
-
-    if (sandbox->abi && abi > sandbox->abi)
-        abi = sandbox->abi;
     struct ruleset ruleset = {(uint64_t)FIRST | (abi >= 2 ? LANDLOCK_ACCESS_FS_REFER : 0) | (abi >= 3 ? TRUNCATE : 0) |
                                   (abi >= 5 ? IOCTL_DEV : 0), TCP, SCOPES};
 
-    rules = (int)syscall(SYS_landlock_create_ruleset, &ruleset, abi >= 6 ? 24 : abi >= 4 ? 16 : 8, 0);
+    *handled = ruleset.files;
+    return (int)syscall(SYS_landlock_create_ruleset, &ruleset, abi >= 6 ? 24 : abi >= 4 ? 16 : 8, 0);
+}
+
+/* From now on, with what all commands of a system read. */
+static int end(int rules, uint64_t rights, uint64_t handled)
+{
+    static const char *const system[] = {"/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache"};
+    int rc = 0;
+
+    for (size_t i = 0; i < COUNT(system); i++)
+        rc |= allow(rules, system[i], rights, handled);
+    rc |= allow(rules, "/dev/null", LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | TRUNCATE, handled);
+    return rc || syscall(SYS_landlock_restrict_self, rules, 0) ? -1 : 0;
+}
+
+int sandbox_landlock(const struct sandbox *sandbox)
+{
+    int abi = sandbox_abi(), rules, rc = 0;
+    uint64_t handled;
+
+    rules = begin(sandbox->abi && abi > sandbox->abi ? sandbox->abi : abi, &handled);
     if (rules < 0)
         return -1;
-    for (size_t i = 0; i < COUNT(system); i++)
-        rc |= allow(rules, system[i], READ, ruleset.files);
     for (size_t i = 0; sandbox->read && sandbox->read[i]; i++)
-        rc |= allow(rules, sandbox->read[i], READ, ruleset.files);
-    rc |= allow(rules, sandbox->folder, READ | WRITE, ruleset.files);
-    rc |= allow(rules, "/dev/null", LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | TRUNCATE, ruleset.files);
-    return rc || syscall(SYS_landlock_restrict_self, rules, 0) ? -1 : 0;
+        rc |= allow(rules, sandbox->read[i], READ, handled);
+    rc |= allow(rules, sandbox->folder, READ | WRITE, handled);
+    return end(rules, READ, handled) || rc ? -1 : 0;
+}
+
+int sandbox_confine(const char *folder, const char *const *read)
+{
+    enum { SEE = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR };
+    uint64_t handled, change = SEE | WRITE | LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_REMOVE_DIR;
+    int rules = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -1 : begin(sandbox_abi(), &handled), rc;
+
+    if (rules < 0)
+        return -1;
+    rc = allow(rules, folder, change | LANDLOCK_ACCESS_FS_REFER, handled);
+    for (size_t i = 0; read[i]; i++)
+        rc |= allow(rules, read[i], SEE, handled);
+    return end(rules, SEE, handled) || rc ? -1 : 0;
 }
 
 /* System calls of shells and of programs that make text of text. */

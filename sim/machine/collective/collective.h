@@ -64,7 +64,8 @@ struct task {
                                         if nodes hold different numbers of ranks */
     double bytes;                    /* the vector of one channel */
     int folded;                      /* the ranks of two nodes, if these stand for all (struct folded): only these are
-                                        written, in all steps, each node in the other nodes' place; 0: all n ranks */
+                                        written, in all steps, each node in the other nodes' place; in a torus, the
+                                        ranks of TORUS_FEW nodes of each longer dimension; 0: all n ranks */
     bool buffered;                   /* the library's buffers hold several messages: a rank's next message need not
                                         wait for the arrival of its last one */
     struct torus torus;              /* whose nodes are the ranks, in their order; no dims: the ranks are on none */
@@ -114,7 +115,8 @@ struct collective {
         NODES_DIFFER,
         NODES_ALIKE,                 /* all nodes do the same at the same time, so task.folded may be set; */
         NODES_ALIKE_OF_TWO,          /* the same, but only if the number of ranks is a power of two; */
-        NODES_IN_RING,               /* the same, and they send to the next node alone */
+        NODES_IN_RING,               /* the same, and they send to the next node alone; */
+        NODES_IN_TORUS,              /* the same, and they send to their neighbours of a torus alone */
     } nodes;
     bool torus;                      /* along the dimensions of a torus: runs on such groups alone */
     bool chain;                      /* goes once along a ring, from the root or to it */
@@ -194,10 +196,15 @@ int collective_lanes(const struct collective_call *call);
  * same at the same times, because links are shared in only one way (max-min), and this way is as symmetric as the
  * flows.
  *
+ * Torus: its translations take nodes to nodes, and links to links. A collective that goes along its dimensions does the
+ * same on all nodes, so that a torus of three nodes in each dimension stands for any longer one, for as many steps.
+ *
  * Channels: a channel is the one before it, some GPUs further on in every node. If these GPUs have NICs of their own,
  * all channels do the same at the same time, whatever the collective does, and the first few channels on the first few
- * GPUs of each node load every link as all channels on all GPUs do. A single channel may be all on one GPU of each
- * node. It sends to itself then, through the links of its port. */
+ * GPUs of each node load every link of nodes as all channels on all GPUs do. The way behind the NICs follows from the
+ * nodes (but for rails, and SimGrid's files), so each link of the topology carries as many flows of every channel, and
+ * the few have the same part of it. A single channel may be all on one GPU of each node. It sends to itself then, through
+ * the links of its port. */
 /* Why all nodes are simulated, or all channels. */
 enum unfolded {
     FOLDED,                          /* they are not, or there are no more than have to be */
@@ -210,16 +217,22 @@ enum unfolded {
     UNFOLDED_WITHIN,                 /* the group is within a node: channels are not looked at */
     UNFOLDED_COUNT
 };
+/* In a dimension of three nodes each one has two neighbours, as in any longer one. */
+enum { TORUS_FEW = 3 };
 /* This number is simulated, for all of them. */
 struct extent { int simulated, all; enum unfolded why; };
 struct folded {
     struct extent of_nodes, of_channels;     /* of the first group */
     int n, channels;                 /* members and channels that are lowered: the first ones */
     int *gpus;                       /* of member m of group g: gpus[g * n + m]; one GPU may be several members */
+    struct torus torus;              /* whose nodes these are, instead of the cluster's; no dims: they are the cluster's */
+    struct cluster *cluster;         /* on which they run */
 };
 /* False, with nothing to release, if the collective cannot be folded; `folded` then says why. `chosen`: the call with the choice of
- * collective_choose, which all groups (as in measure.h) run undisturbed. The caller frees folded->gpus. */
+ * collective_choose, which all groups (as in measure.h) run undisturbed. folded_release when done; `folded` stays where it is
+ * until then. */
 bool collective_fold(struct folded *folded, const struct collective_call *chosen, int ngroups);
+void folded_release(struct folded *folded);
 
 /* The DAGs of the collectives that were lowered last: groups, flows and stages have the same ones. Zero-initialise. */
 struct dags { struct known_dag *items; size_t next; };

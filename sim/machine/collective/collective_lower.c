@@ -194,6 +194,7 @@ struct collective_choice collective_lower(const struct collective_call *call, co
     task = collective_task(&chosen);
     task.folded = folded && folded->n < lowered.n ? folded->n : 0;
     if (folded) {
+        lowered.cluster = folded->cluster;
         lowered.n = folded->n;
         lowered.gpus = folded->gpus;
     }

@@ -146,9 +146,18 @@ static int fewest_channels(const struct groups *groups, int channels)
     return channels;
 }
 
+/* Whether the way between two nodes is the same for all of their GPUs. */
+static bool ways_are_of_nodes(const struct cluster *cluster)
+{
+    enum topology_kind kind = cluster_topology(cluster);
+
+    return kind != TOPOLOGY_RAIL && kind != TOPOLOGY_XML;
+}
+
 static bool nodes_do_the_same(const struct collective *used, int n)
 {
-    return used->nodes == NODES_ALIKE_OF_TWO ? (n & (n - 1)) == 0 : used->nodes != NODES_DIFFER;
+    return used->nodes == NODES_ALIKE_OF_TWO ? (n & (n - 1)) == 0 :
+           used->nodes == NODES_ALIKE || used->nodes == NODES_IN_RING;
 }
 
 /* Why nothing of the collective can be folded; FOLDED: nothing speaks against it. */
@@ -177,49 +186,83 @@ static int count_nodes(const struct groups *groups)
     return count;
 }
 
-/* Settles members and channels, and why they are all there. */
-static void choose(struct folded *folded, const struct groups *groups, const struct collective *used, int channels)
+/* The few nodes that stand for the torus of a single group. */
+static void choose_torus(struct folded *folded, const struct groups *groups, const struct torus *torus)
 {
+    int few = 1;
+
+    if (groups->ngroups > 1 || !nodes_are_alike(groups) || cluster_nic_share(groups->cluster, groups->gpus[0]) < 1)
+        return;
+    folded->torus = *torus;
+    for (int k = 0; k < torus->dims; k++) {
+        folded->torus.size[k] = torus->size[k] < TORUS_FEW ? torus->size[k] : TORUS_FEW;
+        few *= folded->torus.size[k];
+    }
+    folded->n = folded->of_nodes.simulated = few;
+}
+
+/* Settles members and channels, and why they are all there. */
+static void choose(struct folded *folded, const struct groups *groups, const struct collective_call *chosen)
+{
+    const struct collective *used = chosen->collective;
     enum unfolded why = obstacle(groups, used);
-    int nodes = count_nodes(groups);
-    /* one channel for all would send to the same NIC of another node, where the others cross rails */
-    bool rails = cluster_topology(groups->cluster) == TOPOLOGY_RAIL;
+    int nodes = count_nodes(groups), channels = chosen->channels;
+    bool ways = ways_are_of_nodes(groups->cluster);
 
     *folded = (struct folded){.of_nodes = {nodes, nodes, FOLDED}, .of_channels = {channels, channels, FOLDED},
                               .n = groups->n, .channels = channels};
+    if (used->nodes == NODES_IN_TORUS)
+        choose_torus(folded, groups, &chosen->group->torus);
     if (!why && nodes_do_the_same(used, groups->n))
         folded->n = 2 * groups->per_node;
-    if (!why && !rails)
+    if ((!why || why == UNFOLDED_UPLINKS) && ways && !folded->torus.dims)
         folded->channels = fewest_channels(groups, channels);
-    if (folded->n < groups->n)
+    if (folded->n < groups->n && !folded->torus.dims)
         folded->of_nodes.simulated = 2;
-    else if (nodes > 2)
+    else if (nodes > 2 && folded->n == groups->n)
         folded->of_nodes.why = why ? why : UNFOLDED_ALGORITHM;
     folded->of_channels.simulated = folded->channels;
     if (channels > 1 && folded->channels == channels)
-        folded->of_channels.why = why ? why : rails ? UNFOLDED_PLACES :
+        folded->of_channels.why = why && why != UNFOLDED_UPLINKS ? why : !ways ? UNFOLDED_PLACES :
                                   groups->ngroups > 1 ? UNFOLDED_SEVERAL : UNFOLDED_NICS;
+}
+
+/* The GPUs of the few members. */
+static void choose_gpus(struct folded *folded, const struct groups *groups, int channels)
+{
+    const int *gpus = groups->gpus;
+    int places = folded->channels < channels ? folded->channels * (groups->per_node / channels) : groups->per_node;
+
+    folded->gpus = xcalloc((size_t)groups->ngroups * (size_t)folded->n, sizeof *folded->gpus);
+    for (int i = 0; i < groups->ngroups * folded->n; i++) {
+        int group = i / folded->n, member = i % folded->n, place = member % groups->per_node;
+
+        folded->gpus[i] = folded->torus.dims ?
+                              cluster_node_gpu(folded->cluster, i, cluster_place_of(groups->cluster, gpus[0])) :
+                              gpus[group * groups->n + member - place + place % places];
+    }
 }
 
 bool collective_fold(struct folded *folded, const struct collective_call *chosen, int ngroups)
 {
-    const struct collective *used = chosen->collective;
-    const int *gpus = chosen->group->gpus;
-    int n = chosen->group->n, channels = chosen->channels;
-    struct groups groups = {.cluster = chosen->group->cluster, .gpus = gpus, .ngroups = ngroups, .n = n,
-                            .per_node = chosen->group->per_node};
+    const struct placed_group *group = chosen->group;
+    struct groups groups = {.cluster = group->cluster, .gpus = group->gpus, .ngroups = ngroups, .n = group->n,
+                            .per_node = group->per_node};
 
-    for (int i = 0; i < ngroups * n; i++)
+    for (int i = 0; i < ngroups * group->n; i++)
         groups.most = member_node(&groups, i) >= groups.most ? member_node(&groups, i) + 1 : groups.most;
-    choose(folded, &groups, used, channels);
-    if (folded->n == n && folded->channels == channels)
+    choose(folded, &groups, chosen);
+    if (folded->n == group->n && folded->channels == chosen->channels)
         return false;
-    int places = folded->channels < channels ? folded->channels * (groups.per_node / channels) : groups.per_node;
-    folded->gpus = xcalloc((size_t)ngroups * (size_t)folded->n, sizeof *folded->gpus);
-    for (int i = 0; i < ngroups * folded->n; i++) {
-        int group = i / folded->n, member = i % folded->n, place = member % groups.per_node;
-
-        folded->gpus[i] = gpus[group * n + member - place + place % places];
-    }
+    folded->cluster = xcalloc(1, sizeof *folded->cluster);
+    *folded->cluster = cluster_folded(groups.cluster, (double)chosen->channels / folded->channels, &folded->torus,
+                                      member_node(&groups, 0));
+    choose_gpus(folded, &groups, chosen->channels);
     return true;
+}
+
+void folded_release(struct folded *folded)
+{
+    free(folded->gpus);
+    free(folded->cluster);
 }

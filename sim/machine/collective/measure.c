@@ -261,7 +261,7 @@ static int run(struct measure *measure, struct measurement *wanted, const struct
 
     BUG_IF(program.endless);             /* bytes of collectives are finite */
     timeline_init(&timeline, &program);
-    rc = replay(measure->engine, &program, measure->cluster, &timeline, err);
+    rc = replay(measure->engine, &program, folded ? folded->cluster : measure->cluster, &timeline, err);
     for (size_t i = 0; i < program.ops.count; i++) {
         const struct op *op = &program.ops.items[i];
 
@@ -303,6 +303,9 @@ static int measure_anew(struct measure *measure, struct measurement *wanted, str
     bool folds = collective_fold(&folded, &call, wanted->key.ngroups);
     double share = folds ? (double)folded.n / n * folded.channels / call.channels : 1;
 
+    if (folds && measure->engine == ENGINE_IDEAL)
+        folded.cluster->narrower = 1;        /* nothing else is on its links, folded or not */
+
     wanted->result.of_nodes = folded.of_nodes;
     wanted->result.of_channels = folded.of_channels;
     double messages = collective_messages(used, &task) * call.channels * wanted->key.ngroups * share;
@@ -322,7 +325,7 @@ static int measure_anew(struct measure *measure, struct measurement *wanted, str
         rc = progress_admit(measure->progress, messages, err) ||
              run(measure, wanted, folds ? &folded : NULL, share, err) ? -1 : 0;
     if (folds)
-        free(folded.gpus);
+        folded_release(&folded);
     return rc;
 }
 

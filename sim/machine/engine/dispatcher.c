@@ -77,18 +77,16 @@ static void hand_out(struct dispatcher *dispatcher, uint32_t id)
     ready->items[ready_at(ready, ready->count++)] = id;
 }
 
-/* The operation waits for nothing any more. A transfer of no bytes takes its latency, as it disturbs no other transfer;
- * on the ideal cluster this holds for every transfer. */
+/* The operation waits for nothing any more. */
 static inline void settle(struct dispatcher *dispatcher, uint32_t id)
 {
     const struct op *op = &dispatcher->program->ops.items[id];
 
-    if (op->kind == OP_TRANSFER && op->amount > 0 && !dispatcher->cluster->ideal) {
+    if (dispatcher_asks(dispatcher, id)) {
         hand_out(dispatcher, id);
         return;
     }
-    dispatcher->end[id] =
-        dispatcher->start[id] + (op->kind == OP_COMPUTE ? op->amount : dispatcher->costs[op->traits].latency);
+    dispatcher->end[id] = dispatcher->start[id] + op_seconds(dispatcher->program, op, dispatcher->costs);
     if (dispatcher->moved && op->kind == OP_COMPUTE)
         dispatcher->moved[id] += timeline_longer(id) * op->amount;
     *GROW(&dispatcher->known) = id;
@@ -307,20 +305,19 @@ struct transfer_cost *transfer_costs(const struct program *program, const struct
         const struct op_transfer *transfer = &op_traits(program, op)->transfer;
         struct route route = cluster_route(cluster, (int)transfer->src, (int)transfer->dst);
         double most = transfer->most > 0 ? fmin(transfer->most, route.bandwidth) : route.bandwidth;
-        costs[op->traits] = (struct transfer_cost){route.latency + transfer->delay, most};
+        costs[op->traits] = (struct transfer_cost){route.latency + transfer->delay, most, false};
     }
     return costs;
 }
 
-void dispatcher_init(struct dispatcher *dispatcher, const struct program *program, const struct cluster *cluster,
+void dispatcher_init(struct dispatcher *dispatcher, const struct program *program, const struct transfer_cost *costs,
                      double *start, double *end)
 {
     size_t count = program->ops.count, lanes = program->lanes.count;
 
     BUG_IF(count >= ENDED);
     dispatcher->program = program;
-    dispatcher->cluster = cluster;
-    dispatcher->costs = transfer_costs(program, cluster);
+    dispatcher->costs = costs;
     dispatcher->start = start;
     dispatcher->end = end;
     dispatcher->left = count;
@@ -394,7 +391,6 @@ size_t dispatcher_ready(const struct dispatcher *dispatcher)
 
 void dispatcher_release(struct dispatcher *dispatcher)
 {
-    free(dispatcher->costs);
     free(dispatcher->lanes);
     free(dispatcher->ops);
     free(dispatcher->turns);

@@ -1,7 +1,7 @@
 /* dispatcher: which operations of a program may run, as the ends of others become known. If the duration of an
- * operation is known in advance (a COMPUTE, a transfer of no bytes), the dispatcher sets its start and end at once,
- * however far ahead they are. An engine gets each transfer that moves bytes once its start is known, and each choice of
- * a lane that depends on a transfer which has not ended. */
+ * operation is known in advance (a COMPUTE, a transfer that shares no link), the dispatcher sets its start and end at
+ * once, however far ahead they are. An engine gets each transfer that may share links once its start is known, and each
+ * choice of a lane that depends on a transfer which has not ended. */
 #ifndef DTSIM_DISPATCHER_H
 #define DTSIM_DISPATCHER_H
 
@@ -13,15 +13,24 @@ struct transfer_cost {
     double latency;                  /* s: the route's and the transfer's own delay */
     double bandwidth;                /* B/s of the route, or as many as the transfer takes at most; INFINITY: it takes no
                                         time */
+    bool shares;                     /* it may be slower, because others cross its links (sharing.h) */
 };
-/* The costs of all transfers, by traits; 0 for traits that are not of a transfer. The caller frees the array. */
+/* The costs of all transfers, by traits; 0 for traits that are not of a transfer, and none shares. The caller frees the
+ * array. */
 struct transfer_cost *transfer_costs(const struct program *program, const struct cluster *cluster);
+/* s of the operation, alone. */
+static inline double op_seconds(const struct program *program, const struct op *op, const struct transfer_cost *costs)
+{
+    return op->kind == OP_COMPUTE ? op->amount :
+           costs[op->traits].latency +
+               flow_bytes(op->amount, &op_traits(program, op)->transfer) / costs[op->traits].bandwidth;
+}
 
 /* Zero-initialise, dispatcher_init, dispatcher_release. */
 struct dispatcher {
     const struct program *program;
-    const struct cluster *cluster;
-    struct transfer_cost *costs;     /* by traits */
+    const struct transfer_cost *costs;   /* by traits */
+    const bool *met;                 /* by id: of the transfers that may share, those that do; NULL: any may */
     double *start, *end;             /* the timeline's; a start is meaningful once its operation was handed out */
     double *moved;                   /* timeline.moved, or NULL; of the start until the operation's end is known */
     size_t left;                     /* operations whose end is not known */
@@ -36,9 +45,18 @@ struct dispatcher {
     struct dispatcher_ready { uint32_t *items; size_t first, count, capacity; } ready;
 };
 
-/* `start` and `end` have a value an operation. Settles the operations that need no transfer of bytes. Set `moved` before. */
-void dispatcher_init(struct dispatcher *dispatcher, const struct program *program, const struct cluster *cluster,
+/* `start` and `end` have a value an operation. Settles the operations that need no engine. The costs outlive the
+ * dispatcher. Set `moved` and `met` before. */
+void dispatcher_init(struct dispatcher *dispatcher, const struct program *program, const struct transfer_cost *costs,
                      double *start, double *end);
+/* Whether an engine finds out how long the operation takes. */
+static inline bool dispatcher_asks(const struct dispatcher *dispatcher, uint32_t id)
+{
+    const struct op *op = &dispatcher->program->ops.items[id];
+
+    return op->kind == OP_TRANSFER && op->amount > 0 && dispatcher->costs[op->traits].shares &&
+           (!dispatcher->met || dispatcher->met[id]);
+}
 /* Takes the operation that became ready first; false: none is ready. It is a transfer, whose start[] is known and may
  * be in the future, or a COMPUTE with a choice. For a choice the engine calls dispatcher_choose at
  * dispatcher_choice_time, after it has called dispatcher_end for all transfers that end before. */

@@ -54,34 +54,17 @@ static void add_hop(struct flows *flows, struct flow_route *route, struct link h
     }
     append(&flows->route_links, id);
     route->hops++;
-    route->cap = fmin(route->cap, link->capacity);
 }
 
-struct flow_route flows_route(struct flows *flows, int src, int dst)
+struct flow_route flows_route(struct flows *flows, const struct sharing *sharing, int src, int dst)
 {
     struct route links = cluster_route(flows->cluster, src, dst);
-    struct flow_route route = {.cap = INFINITY, .first = (uint32_t)flows->route_links.count};
+    struct flow_route route = {.cap = links.bandwidth * flows->unit, .first = (uint32_t)flows->route_links.count};
 
     for (int i = 0; i < links.count; i++)
-        add_hop(flows, &route, links.links[i]);
+        if (sharing_has(sharing, links.links[i]))
+            add_hop(flows, &route, links.links[i]);
     return route;
-}
-
-void flows_plan(struct flows *flows, const struct flow_route *route)
-{
-    for (int hop = 0; hop < route->hops; hop++)
-        flows->links[flows->route_links.items[route->first + (uint32_t)hop]].planned++;
-}
-
-void flows_narrow(struct flows *flows, struct flow_route *route)
-{
-    uint32_t *links = flows->route_links.items + route->first;
-    uint8_t kept = 0;
-
-    for (int hop = 0; hop < route->hops; hop++)
-        if (flows->links[links[hop]].planned > flows->links[links[hop]].most)
-            links[kept++] = links[hop];
-    route->hops = kept;
 }
 
 static void note_change(struct flows *flows, uint32_t id, double moved)

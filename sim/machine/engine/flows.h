@@ -9,6 +9,7 @@
 #define DTSIM_FLOWS_H
 
 #include "engine/event_heap.h"
+#include "engine/sharing.h"
 #include "hardware/cluster.h"
 
 struct flow_ids { uint32_t *items; size_t count, capacity; };
@@ -38,17 +39,14 @@ struct flows {
  * rates depend on each other, it hears of the first that end, and of all that end at most `together` (s) later. */
 void flows_init(struct flows *flows, const struct cluster *cluster, size_t ids, double unit, double together,
                 struct event_heap *ends);
-/* The links from one GPU to another. */
+/* The shared links from one GPU to another. */
 struct flow_route {
-    double cap;                      /* units/s of the narrowest link; a caller may lower it */
+    double cap;                      /* units/s of the narrowest of all links; a caller may lower it */
     uint32_t first;                  /* its first link among flows.route_links */
     uint8_t hops;                    /* links */
 };
-struct flow_route flows_route(struct flows *flows, int src, int dst);
-/* Declares that a flow may take the route, in addition to the routes that were declared before. */
-void flows_plan(struct flows *flows, const struct flow_route *route);
-/* Takes those links out of the route on which no planned flow makes another one slower; once all are planned. */
-void flows_narrow(struct flows *flows, struct flow_route *route);
+/* The links that are not shared are no part of it. */
+struct flow_route flows_route(struct flows *flows, const struct sharing *sharing, int src, int dst);
 /* Begins a flow on a route at `now` (s), which changes by `moved` (timeline.moved). Its end is known after flows_share. */
 void flows_start(struct flows *flows, uint32_t id, const struct flow_route *route, double units, double now, double moved);
 /* Takes a flow away, whatever it has left. If `ends` still has its end, it stays there. Returns by how much its end

@@ -29,7 +29,6 @@ struct flow_link {
     uint32_t open;                   /* flows whose rates are not */
     uint32_t first, count;           /* its flows */
     uint32_t most;                   /* flows that it carries at their caps */
-    uint32_t planned;                /* flows that may be there at once (flows_plan) */
     uint32_t round;                  /* the last search that found it */
     bool bound;                      /* it did when links were shared last */
     bool changed;                    /* it has got or lost a flow since */

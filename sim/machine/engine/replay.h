@@ -18,20 +18,19 @@ int replay(enum engine engine, const struct program *program, const struct clust
  * program with choices is replayed event by event. The oracle. */
 void replay_ideal(const struct program *program, const struct cluster *cluster, struct timeline *timeline);
 
-/* SimGrid's flow-level network model on the cluster's links. SimGrid's engine is a singleton, one simulation a process:
+/* SimGrid's flow-level network model on the cluster's links, for the transfers that meet others; the rest take what they
+ * take alone (engine/sharing.h). SimGrid's engine is a singleton, one simulation a process:
  * the simulation runs in a forked child that writes the times into shared memory, so this can be called any number of
  * times. Errors: the child fails (EXIT_UNEXPECTED, with its last words); the module with SimGrid is missing
  * (EXIT_NO_TOOL). */
 int replay_simgrid(const struct program *program, const struct cluster *cluster, struct timeline *timeline,
                    struct error *err);
 /* The same flows on the same links as in simgrid, in this process: the same arithmetic in the same order, so that the
- * times are equal, 7 to 60 times sooner. */
+ * times are equal. */
 void replay_fast(const struct program *program, const struct cluster *cluster, struct timeline *timeline);
 
-/* What simgrid and fast have in common. Whether anything can contend. */
-bool moves_bytes(const struct program *program, const struct cluster *cluster);
-/* SimGrid takes whole bytes, a program has fractions: flows have units of 2^-40 bytes, or larger ones if the largest
- * transfer would not fit into 64 bits. Powers of two change no digit.
+/* What simgrid and fast have in common. SimGrid takes whole bytes, a program has fractions: flows have units of 2^-40
+ * bytes, or larger ones if the largest transfer would not fit into 64 bits. Powers of two change no digit.
  *
  * The clock must not stand still at an event that is less than a rounding error away, nor jump over an event and forget
  * it. So events are the same that are apart by less than a few units in the last place of the latest possible time: the

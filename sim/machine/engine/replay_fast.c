@@ -7,17 +7,10 @@
 #include "engine/dispatcher.h"
 #include "engine/flows.h"
 #include "engine/replay.h"
+#include "engine/sharing.h"
 
 #include <math.h>
 #include <stdlib.h>
-
-bool moves_bytes(const struct program *program, const struct cluster *cluster)
-{
-    for (size_t i = 0; i < program->ops.count && !cluster->ideal; i++)
-        if (program->ops.items[i].kind == OP_TRANSFER && program->ops.items[i].amount > 0)
-            return true;
-    return false;
-}
 
 struct resolution resolution_of(const struct program *program, const struct transfer_cost *costs)
 {
@@ -26,15 +19,9 @@ struct resolution resolution_of(const struct program *program, const struct tran
     for (size_t i = 0; i < program->ops.count; i++) {
         const struct op *op = &program->ops.items[i];
 
-        if (op->kind == OP_COMPUTE) {
-            serial += op->amount;
-            continue;
-        }
-        const struct transfer_cost *cost = &costs[op->traits];
-        double flow = flow_bytes(op->amount, &op_traits(program, op)->transfer);
-
-        bytes = flow > bytes ? flow : bytes;
-        serial += cost->latency + (op->amount > 0 ? flow / cost->bandwidth : 0);
+        serial += op_seconds(program, op, costs);
+        if (op->kind == OP_TRANSFER)
+            bytes = fmax(bytes, flow_bytes(op->amount, &op_traits(program, op)->transfer));
     }
     return (struct resolution){.unit = ldexp(1, (int)fmin(40, 62 - ceil(log2(bytes)))), .seconds = ldexp(serial, -50)};
 }
@@ -52,11 +39,10 @@ struct under_way {
 
 struct fast {
     const struct program *program;
-    const struct cluster *cluster;
     struct dispatcher dispatcher;
     struct flows flows;              /* by lane */
     struct event_heap events;        /* by lane */
-    struct flow_route *routes;       /* by traits; of no hops: they are no transfer's */
+    struct flow_route *routes;       /* by traits, of those that share */
     struct under_way *under_way;     /* by lane */
     struct resolution resolution;
     double now;                      /* s */
@@ -65,31 +51,22 @@ struct fast {
         choices;                     /* lanes whose choices are now */
 };
 
-/* Finds the routes of all transfers. A lane has one flow at a time; if it takes several routes in turn, more flows are
- * planned than it has, and some routes that nobody shares are not found out. */
-static void find_routes(struct fast *fast)
+/* Finds the routes of all transfers that may share links. */
+static void find_routes(struct fast *fast, const struct sharing *sharing)
 {
     const struct program *program = fast->program;
-    uint32_t *last = xcalloc(program->lanes.count + 1, sizeof *last);    /* a lane: its last transfer's traits + 1 */
 
     fast->routes = xcalloc(program->traits.count, sizeof *fast->routes);
-    for (size_t i = 0; i < program->ops.count; i++) {
-        const struct op *op = &program->ops.items[i];
-        const struct op_transfer *transfer = &op_traits(program, op)->transfer;
-        struct flow_route *route = &fast->routes[op->traits];
+    for (size_t i = 0; i < program->traits.count; i++) {
+        const struct op_transfer *transfer = &program->traits.items[i].transfer;
+        struct flow_route *route = &fast->routes[i];
 
-        if (op->kind != OP_TRANSFER || last[op->lane] == op->traits + 1)
+        if (!fast->dispatcher.costs[i].shares)
             continue;
-        if (!route->hops)
-            *route = flows_route(&fast->flows, (int)transfer->src, (int)transfer->dst);
+        *route = flows_route(&fast->flows, sharing, (int)transfer->src, (int)transfer->dst);
         if (transfer->most > 0)
             route->cap = fmin(route->cap, transfer->most * fast->resolution.unit);
-        flows_plan(&fast->flows, route);
-        last[op->lane] = op->traits + 1;
     }
-    for (size_t i = 0; i < program->traits.count; i++)
-        flows_narrow(&fast->flows, &fast->routes[i]);
-    free(last);
 }
 
 static void begin_bytes(struct fast *fast, const struct op *op)
@@ -199,19 +176,23 @@ static void happen_together(struct fast *fast)
 void replay_fast(const struct program *program, const struct cluster *cluster, struct timeline *timeline)
 {
     size_t lanes = program->lanes.count;
-    struct fast fast = {.program = program, .cluster = cluster, .dispatcher.moved = timeline->moved};
+    struct fast fast = {.program = program, .dispatcher.moved = timeline->moved};
+    struct transfer_cost *costs = transfer_costs(program, cluster);
+    struct sharing sharing = sharing_of(program, cluster, costs);
 
-    if (!moves_bytes(program, cluster)) {
+    if (!sharing.any) {
+        free(costs);
         replay_ideal(program, cluster, timeline);
         return;
     }
     fast.under_way = xcalloc(lanes + 1, sizeof *fast.under_way);
     fast.happening.items = xcalloc(lanes + 1, sizeof *fast.happening.items);
-    dispatcher_init(&fast.dispatcher, program, cluster, timeline->start, timeline->end);
+    dispatcher_init(&fast.dispatcher, program, costs, timeline->start, timeline->end);
     fast.resolution = resolution_of(program, fast.dispatcher.costs);
     event_heap_init(&fast.events, lanes);
     flows_init(&fast.flows, cluster, lanes, fast.resolution.unit, 2 * fast.resolution.seconds, &fast.events);
-    find_routes(&fast);
+    find_routes(&fast, &sharing);
+    sharing_release(&sharing);
     begin_ready(&fast);
     for (size_t events = 1; fast.dispatcher.left; events++) {
         if (events % PROGRESS_EVENTS == 0 &&
@@ -226,6 +207,7 @@ void replay_fast(const struct program *program, const struct cluster *cluster, s
     timeline->makespan = fast.dispatcher.latest;
     timeline->unclear = fast.flows.unclear;
     dispatcher_release(&fast.dispatcher);
+    free(costs);
     flows_release(&fast.flows);
     event_heap_release(&fast.events);
     free(fast.under_way);

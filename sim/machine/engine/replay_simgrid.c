@@ -1,10 +1,12 @@
 #include "engine/replay_simgrid.h"
 #include "base/progress.h"
 #include "engine/replay.h"
+#include "engine/sharing.h"
 #include "process/child.h"
 #include "process/module.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char WHAT[] = "the simgrid engine";
@@ -46,25 +48,22 @@ static bool stop(void *context)
                          replaying->so_far->clock);
 }
 
-int replay_simgrid(const struct program *program, const struct cluster *cluster, struct timeline *timeline,
-                   struct error *err)
+/* Replays in a child; of the transfers that may share links SimGrid gets those that have met (NULL: all). */
+static int replay_flows(const struct program *program, const struct cluster *cluster, const struct transfer_cost *costs,
+                        const bool *met, struct timeline *timeline, struct error *err)
 {
     size_t count = program->ops.count, bytes = count * sizeof *timeline->start;
-    struct replaying replaying = {.cluster = cluster};
+    struct replaying replaying = {.cluster = cluster, .dispatcher.met = met, .module = simgrid_open(err)};
     double *times;
     int result;
 
-    if (!moves_bytes(program, cluster)) {        /* then nothing can contend */
-        replay_ideal(program, cluster, timeline);
-        return 0;
-    }
-    if (!(replaying.module = simgrid_open(err)))
+    if (!replaying.module)
         return -1;
     times = child_share(2 * bytes + sizeof *replaying.so_far);
     if (!times)
         return error_add(err, EXIT_UNEXPECTED, (struct loc){0}, "no memory to share with the simulation");
     replaying.so_far = (struct simgrid_so_far *)(times + 2 * count);
-    dispatcher_init(&replaying.dispatcher, program, cluster, times, times + count);
+    dispatcher_init(&replaying.dispatcher, program, costs, times, times + count);
     result = child_run_until(replay_in_child, stop, &replaying, WHAT, err);
     dispatcher_release(&replaying.dispatcher);
     if (result == 0) {
@@ -75,6 +74,37 @@ int replay_simgrid(const struct program *program, const struct cluster *cluster,
             timeline->makespan = fmax(timeline->makespan, timeline->end[i]);
     }
     child_unshare(times, 2 * bytes + sizeof *replaying.so_far);
+    return result;
+}
+
+/* The two engines may differ by this share of the time. */
+static const double SAME = 1e-9;
+
+/* A transfer that met nobody takes what it takes alone, so SimGrid gets the others. Who meets whom is read off the times
+ * of the fast engine; these are not believed: SimGrid's own must be the same, or it gets all that may meet. */
+int replay_simgrid(const struct program *program, const struct cluster *cluster, struct timeline *timeline,
+                   struct error *err)
+{
+    struct transfer_cost *costs = transfer_costs(program, cluster);
+    struct sharing sharing = sharing_of(program, cluster, costs);
+    struct timeline fast;
+    bool *met = NULL;
+    int result = 0;
+
+    replay_fast(program, cluster, timeline);
+    if (sharing.any && !(program->progress && program->progress->over))
+        met = sharing_met(&sharing, timeline, cluster, costs);
+    if (met) {
+        fast = *timeline;
+        timeline_init(timeline, program);
+        result = replay_flows(program, cluster, costs, met, timeline, err);
+        if (!result && timeline_difference(&fast, timeline) > SAME)
+            result = replay_flows(program, cluster, costs, NULL, timeline, err);
+        timeline_release(&fast);
+    }
+    free(met);
+    sharing_release(&sharing);
+    free(costs);
     return result;
 }
 

@@ -96,6 +96,24 @@ void cluster_size(struct cluster *cluster, int gpus)
         cluster->nodes = gpus > 0 ? (gpus - 1) / cluster->kinds[0].gpus + 1 : 1;
 }
 
+struct cluster cluster_folded(const struct cluster *cluster, double narrower, const struct torus *torus, int node)
+{
+    struct cluster folded = *cluster;
+
+    folded.narrower = narrower;
+    if (!torus->dims)
+        return folded;
+    folded.kinds[0] = *cluster_kind(cluster, node);
+    folded.part_count = 0;
+    folded.parts[0] = (struct machine_part){0, 0};
+    folded.nodes = 1;
+    for (int k = 0; k < torus->dims; k++)
+        folded.nodes *= torus->size[k];
+    folded.network.topology.dims = (struct list){.items = (void *)(uintptr_t)torus->size, .count = (size_t)torus->dims};
+    folded.gpu_slower = folded.nic_shares = NULL;
+    return folded;
+}
+
 int cluster_gpus(const struct cluster *cluster)
 {
     return before(cluster, cluster->nodes, false);

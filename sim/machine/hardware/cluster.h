@@ -72,6 +72,11 @@ double cluster_switch_nics(const struct cluster *cluster, int node);
 bool cluster_within_node(const struct cluster *cluster, const int *gpus, int n);
 bool cluster_within_leaf(const struct cluster *cluster, const int *gpus, int n);
 
+/* The cluster on which a part of a collective stands for all (collective.h, struct folded): the links of its topology are
+ * narrower by that factor, for flows that are not simulated. With a torus that has dimensions, it is that torus, of nodes
+ * like this one; the torus outlives it. */
+struct cluster cluster_folded(const struct cluster *cluster, double narrower, const struct torus *torus, int node);
+
 /* The links that a transfer from one GPU to another crosses, in order. All engines take their routes from here. */
 enum link_kind { LINK_PORT_UP, LINK_PORT_DOWN, LINK_NIC_UP, LINK_NIC_DOWN, LINK_BETWEEN };
 struct link { enum link_kind kind; int index; };                /* index: GPU, NIC or link of the topology */

@@ -99,6 +99,7 @@ struct cluster {
     bool ideal;                      /* zero latency, infinite bandwidth */
     const double *gpu_slower;        /* a GPU: how many times as long its computations take; NULL: 1 (slow_parts.h) */
     const double *nic_shares;        /* a NIC: the share of its bandwidth that is left; NULL: 1 */
+    double narrower;                 /* by how much all links of the topology are narrower (cluster_folded); 0: they are not */
 };
 
 static inline const struct machine_kind *cluster_kind(const struct cluster *cluster, int node)

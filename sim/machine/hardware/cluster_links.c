@@ -122,8 +122,8 @@ static double between_bandwidth(const struct cluster *cluster, int index)
         return pair ? pair->bandwidth : INFINITY;
     struct topology_link link = topology_link(cluster_topology_of(cluster), index);
 
-    return isnan(link.bandwidth) ? nics_below(cluster, link) / link.narrower
-                                 : link.bandwidth * least_share(cluster);
+    return (isnan(link.bandwidth) ? nics_below(cluster, link) / link.narrower : link.bandwidth * least_share(cluster)) /
+           fmax(1, cluster->narrower);
 }
 
 static double usual_at(const struct cluster *cluster, int node, enum link_kind kind)

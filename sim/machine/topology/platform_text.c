@@ -7,8 +7,15 @@
 #include "base/base.h"
 
 /* The text and how far it is read; line and column of `at` are counted as it goes on. */
-struct scan { const char *file, *at, *end; int line, column; struct error *err; };
 struct piece { const char *text; size_t length; struct loc loc; };
+struct scan {
+    const char *file, *at, *end;
+    int line, column;
+    struct error *err;
+    const char *wanted;              /* a value that is looked for, on a line or (0) anywhere; NULL: none */
+    int wanted_line;
+    struct piece found;              /* the attribute that has it */
+};
 /* What is refused: an attribute of an element ("" for any), with that value (NULL for any). */
 static const struct refused { const char *element, *attribute, *value, *why, *try; } refusals[] = {
     {"link", "bandwidth_file", NULL, "a bandwidth that changes with time is not simulated", "leave it out, and give the "
@@ -95,6 +102,16 @@ static bool is(struct piece piece, const char *text)
     return piece.length == strlen(text) && !strncasecmp(piece.text, text, piece.length);
 }
 
+static void look_for(struct scan *scan, struct piece attribute, struct piece said)
+{
+    size_t length = strlen(scan->wanted);
+
+    if (!scan->found.length && length && said.length >= length && (scan->wanted_line || said.length == length) &&
+        !memcmp(said.text + said.length - length, scan->wanted, length) &&
+        (!scan->wanted_line || scan->wanted_line == attribute.loc.line))
+        scan->found = attribute;
+}
+
 static void check(const struct scan *scan, struct piece element, struct piece attribute, struct piece said)
 {
     for (size_t i = 0; i < COUNT(refusals); i++) {
@@ -124,28 +141,46 @@ static void attributes(struct scan *scan, struct piece element)
         step(scan);
         blanks(scan);
         said = value(scan);
-        check(scan, element, attribute, said);
+        if (scan->wanted)
+            look_for(scan, attribute, said);
+        else
+            check(scan, element, attribute, said);
+    }
+}
+
+static void elements(struct scan *scan)
+{
+    while (scan->at < scan->end) {
+        if (begins(scan, "<!--")) {
+            pass(scan, "-->");
+        } else if (begins(scan, "<?")) {
+            pass(scan, "?>");
+        } else if (begins(scan, "<![CDATA[")) {
+            pass(scan, "]]>");
+        } else if (*scan->at == '<') {
+            step(scan);
+            attributes(scan, name(scan));
+        } else {
+            step(scan);
+        }
     }
 }
 
 int platform_text_check(const char *file, const char *text, size_t length, struct error *err)
 {
-    struct scan scan = {file, text, text + length, 1, 1, err};
+    struct scan scan = {.file = file, .at = text, .end = text + length, .line = 1, .column = 1, .err = err};
     int before = err->count;
 
-    while (scan.at < scan.end) {
-        if (begins(&scan, "<!--")) {
-            pass(&scan, "-->");
-        } else if (begins(&scan, "<?")) {
-            pass(&scan, "?>");
-        } else if (begins(&scan, "<![CDATA[")) {
-            pass(&scan, "]]>");
-        } else if (*scan.at == '<') {
-            step(&scan);
-            attributes(&scan, name(&scan));
-        } else {
-            step(&scan);
-        }
-    }
+    elements(&scan);
     return err->count == before ? 0 : -1;
+}
+
+const char *platform_text_find(struct arena *arena, const char *text, size_t length, const char *value, int line, struct loc *loc)
+{
+    struct scan scan = {.at = text, .end = text + length, .line = 1, .column = 1, .wanted = value, .wanted_line = line};
+
+    elements(&scan);
+    loc->line = scan.found.length ? scan.found.loc.line : loc->line;
+    loc->column = scan.found.length ? scan.found.loc.column : loc->column;
+    return scan.found.length ? arena_strndup(arena, scan.found.text, scan.found.length) : NULL;
 }

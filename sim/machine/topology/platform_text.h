@@ -10,5 +10,8 @@
 /* Refuses these at their places in the text. A text that is no XML passes: SimGrid says why. `file` lives as long as the
  * error. 0 or -1. */
 int platform_text_check(const char *file, const char *text, size_t length, struct error *err);
+/* Where the first attribute stands that has a value; with a line, on that line, and the value is what it ends with. Returns its
+ * name in the arena, and puts its line and column into *loc; NULL: there is none. */
+const char *platform_text_find(struct arena *arena, const char *text, size_t length, const char *value, int line, struct loc *loc);
 
 #endif

@@ -94,7 +94,7 @@ static void read_in_child(void *context)
 /* The sentence of SimGrid's among what its process left, with its place in the file; NULL: there is none. */
 static const char *sentence(struct arena *arena, const char *said)
 {
-    static const char *const before[] = {"Uncaught exception ", "/ERROR] ", "failed with exit status 1: "};
+    static const char *const before[] = {"Uncaught exception ", "/ERROR] ", "/CRITICAL] ", "failed with exit status 1: "};
     static const char *const after[] = {" [", "  ->", " If you are"};      /* what its log begins with, a trace */
     char *text = NULL;
 
@@ -109,6 +109,34 @@ static const char *sentence(struct arena *arena, const char *said)
     return text;
 }
 
+/* Says what SimGrid finds wrong in the file, with the line that it names and the attribute that holds the value: "Parse error at
+ * FILE:5: cannot parse number:fast", "std::invalid_argument: Link not found: m". */
+static int refuse(struct arena *arena, const struct topology *topology, const char *path, const char *words, struct error *err)
+{
+    static const char at[] = "Parse error at ", input[] = "Invalid XML (", invalid[] = "std::";
+    struct loc loc = {.file = path, .column = 1};
+    size_t length = strlen(path), size;
+    const char *rest = words, *value, *key = NULL;
+    char *text;
+
+    if (!strncmp(words, at, strlen(at)) && !strncmp(words + strlen(at), path, length) && words[strlen(at) + length] == ':') {
+        loc.line = (int)strtol(words + strlen(at) + length + 1, (char **)(uintptr_t)&rest, 10);
+        rest += strspn(rest, ": ");
+        if (!strncmp(rest, input, strlen(input)) && strstr(rest, "): "))
+            rest = strstr(rest, "): ") + 3;
+    } else if (!strncmp(words, invalid, strlen(invalid)) && strstr(words, ": ")) {
+        rest = strstr(words, ": ") + 2;
+    }
+    value = strrchr(rest, ':');
+    text = value ? file_read(path, "a platform", FILE_BYTES_MAX, place(topology), &size, err) : NULL;
+    if (text)
+        key = platform_text_find(arena, text, size, value + 1 + strspn(value + 1, " "), loc.line, &loc);
+    free(text);
+    if (!loc.line)
+        return error_add(err, EXIT_INPUT, place(topology), "topology: xml: %s", rest);
+    return error_add(err, EXIT_INPUT, loc, "%s%s%s", key ? key : "", key ? ": " : "", rest);
+}
+
 static int read_file(struct arena *arena, const struct topology *topology, struct shared *shared, struct error *err)
 {
     struct asked asked = {module_open("simgrid", MODULE_OWN_FIRST, "'topology: xml'", err), shared->tables};
@@ -119,7 +147,7 @@ static int read_file(struct arena *arena, const struct topology *topology, struc
     if (!child_run(read_in_child, &asked, WHAT, &own))
         return 0;
     const char *text = own.count ? own.messages[0].text : "", *words = sentence(arena, text);
-    error_add(err, EXIT_INPUT, place(topology), "topology: xml: %s", words ? words : text);
+    refuse(arena, topology, shared->tables->path, words ? words : arena_strdup(arena, text), err);
     error_release(&own);
     return -1;
 }
@@ -141,6 +169,11 @@ static int check_hosts(struct arena *arena, const struct topology *topology, con
 {
     if (!tables->missing.count)
         return 0;
+    if (tables->name_count)
+        return error_add(err, EXIT_INPUT, field_loc(&topology_table, topology, "hosts"), "topology: hosts: '%s' has no %s; expected a host "
+                         "for each of %d GPUs, or of %d nodes; its hosts that are left: %s", topology->xml,
+                         listed(arena, &tables->missing, FILE_NAMES), gpus_of(tables->hosts), tables->hosts.nodes,
+                         tables->extra.count ? listed(arena, &tables->extra, FILE_NAMES) : "none");
     return error_add(err, EXIT_INPUT, place(topology), "topology: xml: of the %d GPUs of %d nodes '%s' lacks %d: %s; its hosts "
                      "that are none of them: %s; expected GPU M of node N as host-N.gpu-M, both from 0",
                      gpus_of(tables->hosts), tables->hosts.nodes, topology->xml, tables->missing.count,
@@ -156,7 +189,7 @@ static int check_links(const struct topology *topology, const struct file_tables
         bool plain = *link->name, taken = !strncmp(link->name, "gpu", 3) || !strncmp(link->name, "nic", 3);
 
         for (const char *c = link->name; *c; c++)
-            plain &= isalnum((unsigned char)*c) || strchr("_.:+-", *c);
+            plain &= isalnum((unsigned char)*c) || strchr("_.:+-~", *c);
         if (!plain || (taken && isdigit((unsigned char)link->name[3])))
             return error_add(err, EXIT_INPUT, place(topology), "topology: xml: a link is called '%s'; expected letters, "
                              "digits, '_', '.', ':', '+' and '-', and not a name of the cluster's own links (gpu3.up, nic3.up)",
@@ -196,7 +229,7 @@ static struct simgrid_network *keep(struct arena *arena, const struct topology *
     size_t nodes = (size_t)tables->hosts.nodes, crossed = tables->begins[pairs];
     struct file_link *link = ARENA_ARRAY(arena, struct file_link, tables->links + 1);
     uint32_t *begins = ARENA_ARRAY(arena, uint32_t, pairs + 1), *all = ARENA_ARRAY(arena, uint32_t, crossed + 1);
-    int *first = ARENA_ARRAY(arena, int, nodes + 1);
+    int *first = ARENA_ARRAY(arena, int, nodes + 1), length = 0;
     struct digest digest;
 
     memcpy(first, tables->hosts.first, (nodes + 1) * sizeof *first);
@@ -215,9 +248,13 @@ static struct simgrid_network *keep(struct arena *arena, const struct topology *
     digest_end(&digest, network->digest);
     count_ends(network, link, true);
     count_ends(network, link, false);
+    if (tables->taken.count)
+        length = snprintf(network->said, sizeof network->said, "%s 0, 1, ... are the hosts %.160s%s",
+                          tables->taken.count == gpus_of(tables->hosts) ? "GPUs" : "nodes", listed(arena, &tables->taken, FILE_NAMES),
+                          tables->extra.count ? "; " : "");
     if (tables->extra.count)
-        snprintf(network->said, sizeof network->said, "of the hosts of %.40s %d are no GPU of the cluster: %.60s",
-                 data_stem(arena, topology->xml), tables->extra.count, listed(arena, &tables->extra, 2));
+        snprintf(network->said + length, sizeof network->said - (size_t)length, "of the hosts of %.40s %d are no GPU of the cluster: "
+                 "%.60s", data_stem(arena, topology->xml), tables->extra.count, listed(arena, &tables->extra, 2));
     return network;
 }
 
@@ -245,6 +282,8 @@ static const struct simgrid_network *read_network(struct arena *arena, const str
     shared.tables->path = path;
     shared.tables->size = size;
     shared.tables->hosts = hosts;
+    shared.tables->names = topology->hosts.items;
+    shared.tables->name_count = topology->hosts.count;
     if (!read_file(arena, topology, &shared, err) && !check_hosts(arena, topology, shared.tables, err) &&
         !check_links(topology, shared.tables, err))
         network = keep(arena, topology, shared.tables, shared.pairs);
@@ -268,6 +307,8 @@ static const struct simgrid_network *network_of(struct arena *arena, const struc
     cache_key_text(&key, path);
     cache_key_add(&key, stamp, sizeof stamp);
     cache_key_add(&key, hosts.first, ((size_t)hosts.nodes + 1) * sizeof *hosts.first);
+    for (size_t i = 0; i < topology->hosts.count; i++)
+        cache_key_text(&key, ((const struct host_name *)topology->hosts.items)[i].name);
     network = cache_find(cache, CACHE_TOPOLOGY, key.items, key.count);
     if (!network && (network = read_network(&own, topology, path, (double)found->st_size, hosts, err)) &&
         !cache_put(cache, CACHE_TOPOLOGY, key.items, key.count, network, &own))

@@ -1,5 +1,5 @@
 /* simgrid_file: the links between nodes as a file of SimGrid's own says them: a platform in XML (SimGrid's manual,
- * "Platform description"). GPU M of node N is its host "host-N.gpu-M". SimGrid itself reads the file, in a child process,
+ * "Platform description"). GPU M of node N is its host "host-N.gpu-M", or the next of `hosts`. SimGrid itself reads the file, in a child process,
  * as it ends the process where it finds a mistake. What it finds becomes two tables: of links, and of the links that a
  * message crosses from each GPU to each GPU of another node, in order.
  *
@@ -11,11 +11,12 @@
 #include "files/digest.h"
 #include "topology/topology.h"
 
+struct host_name { const struct node *node; const char *name; };     /* or several: "node-*" */
 /* The GPUs of each node: `first` has the number of its first one, and at [nodes] how many GPUs there are. */
 struct hosts { int nodes; const int *first; };
 
 struct file_link {
-    char name[40];
+    char name[40];                   /* of a longer one its beginning and a number: "local_link_from_router_0_to~7" */
     double bandwidth, latency;       /* B/s, s */
     int senders, receivers;          /* GPUs whose messages to other nodes, or from them, may cross it */
 };
@@ -25,7 +26,7 @@ struct simgrid_network {
     int links, longest, extra;       /* links that some route crosses; of the longest route; hosts that are no GPU */
     const struct file_link *link;
     const uint32_t *begins, *crossed;
-    char said[160];                  /* of hosts that are no GPU; "": there are none */
+    char said[320];                  /* which GPUs its hosts are, and of hosts that are none; "": each is the GPU of its name */
     char digest[DIGEST_HEX];         /* of all this */
 };
 
@@ -40,7 +41,9 @@ struct file_tables {
     const char *path;
     double size;                     /* B, of the file */
     struct hosts hosts;
-    struct file_names missing, extra;
+    const struct host_name *names;   /* in the order of GPUs, or of nodes; count 0: by the cluster's names */
+    size_t name_count;
+    struct file_names missing, extra, taken;     /* taken: by GPU or node, of `names` */
     int links;
     struct file_link *link;          /* [FILE_LINKS_MAX] */
     uint32_t *begins, *crossed;      /* as above; links by their number in `link` */

@@ -65,6 +65,7 @@ struct topology {
     double global_link;              /* DRAGONFLY: B/s of a global link in one direction; NaN: as a local one */
     int routing;                     /* DRAGONFLY: enum routing */
     const char *xml;                 /* XML: the file's path; absolute once it is loaded */
+    struct list hosts;               /* XML: of struct host_name: the file's hosts in the order of GPUs */
     const struct simgrid_network *network;   /* XML: the network of its file; set by simgrid_file_load */
 };
 extern const struct table topology_table;

@@ -45,6 +45,13 @@ static const char *const kind_briefs[] = {
     "the links and routes between nodes of a file of SimGrid's", NULL,
 };
 
+static const struct field host_fields[] = {
+    {KEY(host_name, name), .kind = FIELD_STRING, .required = true, .brief = "a name, or several as node-*"},
+};
+static const struct table host_table = {
+    TABLE("hosts", "hosts of a platform file of SimGrid's", host_name, host_fields), .shorthand = "name", .bare = true,
+};
+
 /* New keys have no defaults here, so that a topology that does not use them does not show them. topology_check sets
  * them. */
 static const struct field topology_fields[] = {
@@ -86,6 +93,9 @@ static const struct field topology_fields[] = {
     {KEY(topology, xml), .kind = FIELD_STRING,
      .brief = "xml: a platform file of SimGrid's, FILE.xml, whose hosts host-N.gpu-M are GPU M of node N: messages between "
               "nodes cross its links between their NICs, and take its latencies longer than network.latency"},
+    {KEY(topology, hosts), .kind = FIELD_LIST, .table = &host_table, .single = true,
+     .brief = "xml: the file's hosts that are GPU 0, 1, ..., or node 0, 1, ... where there are not as many as GPUs: 'node-*' "
+              "(in the order of their numbers), or a list; left out: host-N.gpu-M"},
 };
 
 const struct table topology_table = {
@@ -98,7 +108,7 @@ static const char *const own_keys[] = {
     [TOPOLOGY_NONBLOCKING] = "", [TOPOLOGY_LEAF_SPINE] = "leaf_nodes oversubscription", [TOPOLOGY_LEVELS] = "levels",
     [TOPOLOGY_RAIL] = "unit_nodes oversubscription across_rails", [TOPOLOGY_TORUS] = "dims wrap link hop",
     [TOPOLOGY_DRAGONFLY] = "groups routers nodes_per_router global_links link global_link hop routing",
-    [TOPOLOGY_XML] = "xml",
+    [TOPOLOGY_XML] = "xml hosts",
 };
 
 static bool given(const struct topology *topology, const char *key)

@@ -136,7 +136,7 @@ static int kernel_read(struct samples_reader *reader, const struct sample_cells 
         sample->kind = SAMPLE_MEMORY;
     else if (samples_name(transfer_names, name) >= 0)
         sample->kind = SAMPLE_UNUSED;
-    else if ((meant = nearest(name, kernel_candidate, NULL)))
+    else if (error_shows(reader->err, &cells->loc) && (meant = nearest(name, kernel_candidate, NULL)))
         return error_add(reader->err, EXIT_INPUT, cells->loc, "unknown kernel '%s'; did you mean '%s'?",
                          text_clip(name, clip, sizeof clip), meant);
     else

@@ -43,9 +43,16 @@ static void refused(const struct error *err, enum bounded_status status, struct 
     free(text);
 }
 
-/* What points have in common of which the fastest is the best, whatever the objective: GPUs, those that are paid and their price,
- * samples and their tokens, and how much is trained. As one number: points of one size have equal ones. */
-static uint32_t size_of(const struct scenario *scenario)
+static uint32_t mixed(uint32_t size, const void *bytes, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        size = (size ^ ((const unsigned char *)bytes)[i]) * 16777619u;
+    return size;
+}
+
+/* What points have in common of which the fastest is the best, whatever the objective: the hardware, GPUs, those that are paid
+ * and their price, samples and their tokens, and how much is trained. As one number: points of one size have equal ones. */
+static uint32_t size_of(const struct scenario *scenario, const struct point *point)
 {
     const struct training_spec *train = scenario->train;
     const double parts[] = {
@@ -56,13 +63,20 @@ static uint32_t size_of(const struct scenario *scenario)
     };
     uint32_t size = 2166136261u;
 
-    for (size_t i = 0; i < COUNT(parts); i++) {
-        uint64_t bits = 0;
+    struct arena arena = {0};
 
-        if (!isnan(parts[i]))
-            memcpy(&bits, &parts[i], sizeof bits);
-        size = (size ^ (uint32_t)(bits ^ bits >> 32)) * 16777619u;
+    for (size_t i = 0; i < COUNT(parts); i++) {
+        double part = isnan(parts[i]) ? 0 : parts[i];
+
+        size = mixed(size, &part, sizeof part);
     }
+    for (size_t i = 0; i < point->count; i++)
+        if (plan_is_hardware(point->items[i].name)) {
+            const char *value = node_flow(&arena, point->items[i].node);
+
+            size = mixed(size, value, strlen(value) + 1);
+        }
+    arena_release(&arena);
     return size;
 }
 
@@ -178,7 +192,7 @@ static void bound_point(struct bounding *bounding, uint64_t number, struct bound
     } else {
         scenario_prefer(&scenario, ENGINE_FAST);
         *bounded = (struct bounded){.status = BOUNDED_OPEN, .seconds = bound_of(&workload, counts),
-                                    .size = size_of(&scenario)};
+                                    .size = size_of(&scenario, &point)};
     }
     if (bounded->status == BOUNDED_OPEN || bounded->status == BOUNDED_SHORT)
         note_held(bounding, &scenario);

@@ -17,20 +17,6 @@ enum { BATCH = 32, BATCH_SHARE = 4 };
 
 #define GRACE 1.0                /* s after the end of the time, or after an interruption, that a point may go on */
 
-static void count_refusal(struct plan_outcome *outcome, const struct bounded *bounded)
-{
-    const char *name = error_kind_names[bounded->rule], *rule = name && *name ? name : "mistake";
-    size_t i = 0;
-
-    while (i < outcome->refusals.count && strcmp(outcome->refusals.items[i].rule, rule))
-        i++;
-    if (i == outcome->refusals.count)
-        *GROW(&outcome->refusals) = (struct plan_refusal){
-            rule, arena_strdup(&outcome->arena, bounded->reason), 0,
-        };
-    outcome->refusals.items[i].count++;
-}
-
 static int by_bound(const void *left, const void *right, void *context)
 {
     const struct bounded *bounds = context;
@@ -52,8 +38,7 @@ static void take_bounds(struct search *search)
         if (bounded->status == BOUNDED_OPEN) {
             search->order[search->nopen++] = i;
         } else if (bounded->status == BOUNDED_REFUSED) {
-            outcome->counts.refused++;
-            count_refusal(outcome, bounded);
+            plan_count_refusal(outcome, error_kind_names[bounded->rule], bounded->reason, false);
         } else if (bounded->status == BOUNDED_SHORT) {
             outcome->counts.memory++;
             plan_note_short(search, i, bounded->lacks);
@@ -354,7 +339,7 @@ int plan_search(struct space *space, const struct plan_options *options, struct 
     int rc;
 
     *outcome = (struct plan_outcome){.counts.considered = space->selection.looked, .nearest.lacks = INFINITY,
-                                     .miss.share = INFINITY, .halved = {0, NAN, NAN}};
+                                     .miss.share = INFINITY, .halved = {0, NAN, NAN, false}};
     for (size_t i = 0; i < space->nrules; i++)
         *(space->rules[i].of_states ? &outcome->counts.memory : &outcome->counts.by_rule) += space->selection.dropped[i];
     rc = run(&search, err);

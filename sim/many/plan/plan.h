@@ -47,8 +47,9 @@ struct plan_counts {
 /* A point whose row failed: its number, and how and why that was. */
 struct plan_failure { uint64_t number; const char *status, *reason; };
 
-/* Why points are refused: the rule of error_kind_names, how many, and the message of the first. */
-struct plan_refusal { const char *rule, *example; size_t count; };
+/* Why points are refused: the rule of error_kind_names, how many, and the message of the first; how many of them only after their
+ * replay, as a training that cannot progress. */
+struct plan_refusal { const char *rule, *example; size_t count, replayed; };
 
 /* The row that comes nearest to a limit that it misses. */
 struct plan_miss { const struct goal_limit *limit; double value, share; };    /* share: of the limit; INFINITY: none */
@@ -68,8 +69,9 @@ struct plan_outcome {
     size_t may_tie;                  /* pruned points that may tie with the fastest of as many GPUs and samples, at most */
     struct sweep_verified verified;      /* of the rows that are shown */
     int fewest;                      /* GPUs on which one fits, where none does on these (plan_fewest of cli); 0: not looked for */
-    struct { size_t row; double seconds, first; } halved;    /* s on a network half as fast (plan_halve of cli): of the shown
-                                        rows the fastest, and of the first one; NaN: not known */
+    struct { size_t row; double seconds, first; bool splits; } halved;    /* s on a network half as fast or, where nodes are of several
+                                        kinds, with layers by their speed (splits; plan_halve of cli): of the shown rows the
+                                        fastest, and of the first one; NaN: not known */
     bool unverified;                 /* the time ran out before the first of them began */
     struct locations located;        /* the points that were replayed, with the ids of their rows */
     double seconds[3];               /* of bounds, of replays, of the verification */
@@ -91,7 +93,7 @@ void plan_release(struct plan_outcome *outcome);
  * by whether they surely fit and then by how few exotic degrees they have. They are ranked by the goal's
  * first objective; without one by iteration time or, where batches differ, by throughput. *front: there are several
  * objectives, and only rows are kept that no other row betters in all of them. Without objectives several numbers of
- * GPUs are one. */
+ * GPUs are one. Of hardware that is compared (plan_is_hardware) the best of each is kept. */
 int plan_order(struct results *results, const struct plan_outcome *outcome, const struct goal *goal, bool *front,
                struct error *err);
 

@@ -22,6 +22,8 @@ struct search {
     struct plan_state state;
 };
 
+/* Counts a point that is refused, by the name of a rule. */
+void plan_count_refusal(struct plan_outcome *outcome, const char *name, const char *reason, bool replayed);
 /* Keeps in the outcome the point that does not fit and lacks least: B of a GPU. */
 void plan_note_short(struct search *search, size_t point, double lacks);
 /* The point of the selection that has that number. */

@@ -107,6 +107,47 @@ static void note_failure(struct search *search, size_t point, const json_t *row)
     };
 }
 
+void plan_count_refusal(struct plan_outcome *outcome, const char *name, const char *reason, bool replayed)
+{
+    const char *rule = name && *name ? name : "mistake";
+    size_t i = 0;
+
+    while (i < outcome->refusals.count && strcmp(outcome->refusals.items[i].rule, rule))
+        i++;
+    if (i == outcome->refusals.count)
+        *GROW(&outcome->refusals) = (struct plan_refusal){
+            arena_strdup(&outcome->arena, rule), arena_strdup(&outcome->arena, reason), 0, 0,
+        };
+    outcome->refusals.items[i].count++;
+    outcome->refusals.items[i].replayed += replayed;
+    outcome->counts.refused++;
+}
+
+/* Forgets the refusals that were counted when the rows were read before. */
+static void forget_replays(struct plan_outcome *outcome)
+{
+    for (size_t i = 0; i < outcome->refusals.count; i++) {
+        struct plan_refusal *refusal = &outcome->refusals.items[i];
+
+        outcome->counts.refused -= refusal->replayed;
+        refusal->count -= refusal->replayed;
+        refusal->replayed = 0;
+    }
+}
+
+/* Counts a row that cannot be: for lack of memory, or by another rule. */
+static size_t note_infeasible(struct search *search, const json_t *row)
+{
+    const char *rule = json_string_value(json_object_get(row, "rule")), *why = json_string_value(json_object_get(row, "reason"));
+
+    if (rule && strcmp(rule, error_kind_names[ERROR_MEMORY])) {
+        plan_count_refusal(search->outcome, rule, why ? why : "", true);
+        return 0;
+    }
+    plan_note_short(search, plan_point_of(search, plan_located_of(search->outcome, row)->number), -margin_of(row));
+    return 1;
+}
+
 int plan_read_replays(struct search *search, struct error *err)
 {
     struct plan_outcome *outcome = search->outcome;
@@ -119,14 +160,13 @@ int plan_read_replays(struct search *search, struct error *err)
     plan_sort_located(outcome);
     rc = results_open(&folder, 1, &results, err) || results_read(&results, &question, err) ? -1 : 0;
     search->nreplayed = outcome->failures.count = 0;
+    forget_replays(outcome);
     for (size_t i = 0; i < results.rows.count && !rc; i++) {
         const json_t *row = results.rows.items[i];
         double seconds = goal_seconds(&search->space->goal, json_object_get(row, "metrics"));
 
-        if (outcome_of(row) == OUTCOME_INFEASIBLE) {
-            memory++;
-            plan_note_short(search, plan_point_of(search, plan_located_of(outcome, row)->number), -margin_of(row));
-        }
+        if (outcome_of(row) == OUTCOME_INFEASIBLE)
+            memory += note_infeasible(search, row);
         if (outcome_failed(outcome_of(row)))
             note_failure(search, plan_point_of(search, plan_located_of(outcome, row)->number), row);
         if (outcome_of(row) == OUTCOME_OK && !search->options->exhaustive)
@@ -168,9 +208,22 @@ static bool several(const struct results *results, const char *name)
     int key = results_find(results, name);
 
     for (size_t i = 1; key >= 0 && i < results->rows.count; i++)
-        if (!json_equal(results_json(results, i, key), results_json(results, 0, key)))
+        if (!results_alike(results, i, 0, (struct results_keys){&key, 1}))
             return true;
     return false;
+}
+
+/* The keys of the hardware that the rows compare. */
+static struct results_keys hardware_of(struct results *results)
+{
+    int *keys = ARENA_ARRAY(&results->arena, int, results->keys.count + 1);
+    size_t count = 0;
+
+    for (size_t i = 0; i < results->keys.count; i++)
+        if (results->keys.items[i].from == KEY_POINT && plan_is_hardware(results->keys.items[i].name) &&
+            several(results, results->keys.items[i].name))
+            keys[count++] = (int)i;
+    return (struct results_keys){keys, count};
 }
 
 /* What is fast: the time of an iteration or, of batches that differ, the throughput. */
@@ -203,6 +256,7 @@ int plan_order(struct results *results, const struct plan_outcome *outcome, cons
     struct objective objectives[GOAL_OBJECTIVES];
     bool most[GOAL_OBJECTIVES];
     int keys[GOAL_OBJECTIVES];
+    struct results_keys hardware;
     size_t count;
 
     if (results_read(results, &question, err))
@@ -217,12 +271,18 @@ int plan_order(struct results *results, const struct plan_outcome *outcome, cons
             return 0;
     }
     results_keep_numbers(results, keys, count);
-    *front = count > 1;
-    if (*front)
-        results_front(results, keys, most, count);
+    hardware = hardware_of(results);
+    *front = count > 1 || hardware.count;
+    if (count > 1)
+        results_front(results, keys, most, count, hardware);
     results_sort(results, keys[0], most[0]);
     results_rank(results, keys[0], most[0]);
-    if (!*front)
+    if (count == 1)
         plan_order_ties(results, keys[0], most[0]);
+    if (count == 1 && hardware.count) {
+        results_per(results, hardware, 1);
+        results_sort(results, keys[0], most[0]);
+        results_rank(results, keys[0], most[0]);
+    }
     return 0;
 }

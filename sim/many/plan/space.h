@@ -61,6 +61,11 @@ bool axes_are_ours(const struct space_axis *axes, size_t count, const char *text
 /* Whether `auto` of the key would search other values than points have. */
 bool space_holds(const struct space_held *held);
 
+/* Whether an axis is hardware that is compared, as a person buys one of its values: of `cluster`, but for numbers of nodes. */
+bool plan_is_hardware(const char *path);
+/* Whether several values of such axes are compared. */
+bool space_compares(const struct space *space);
+
 /* Whether reading a point may be a search of its own: the scenario or an axis leaves a key open (auto.h). */
 bool space_is_open(const struct space *space);
 

@@ -70,6 +70,21 @@ static bool is_of(const char *path, const char *part)
     return !strcmp(path, part) || is_above(part, path);
 }
 
+bool plan_is_hardware(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+
+    return is_of(path, "cluster") && !(dot && !strcmp(dot, ".nodes"));
+}
+
+bool space_compares(const struct space *space)
+{
+    for (size_t i = 0; i < space->naxes; i++)
+        if (plan_is_hardware(space->axes[i].path) && strchr(space->axes[i].values, ','))
+            return true;
+    return false;
+}
+
 /* The named axes that the facts follow from, but for the number of nodes, which rules and lists take as an axis. */
 static struct node *axes_of_facts(const struct builder *builder)
 {

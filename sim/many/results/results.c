@@ -130,7 +130,8 @@ int results_condition(struct results *results, const char *expression, struct ex
     return rc;
 }
 
-int results_holds(struct results *results, struct expression *condition, size_t row, bool *holds, struct error *err)
+int results_holds(struct results *results, struct expression *condition, size_t row, bool *holds, bool *unknown,
+                  struct error *err)
 {
     struct asked asked = {results, row};
     struct error found = {0};
@@ -138,6 +139,7 @@ int results_holds(struct results *results, struct expression *condition, size_t 
     int rc = expression_holds(condition, name_value_of, &asked, &value, &found) ? blame_command(&found, err) : 0;
 
     *holds = !rc && value.kind == VALUE_BOOLEAN && value.boolean;
+    *unknown = !rc && value.kind == VALUE_NONE;
     error_release(&found);
     return rc;
 }

@@ -74,10 +74,15 @@ void results_keep_numbers(struct results *results, const int *keys, size_t count
 void results_sort_points(struct results *results);
 /* Orders rows by a key, rows without a number last; equal rows keep their order. */
 void results_sort(struct results *results, int key, bool largest_first);
-/* Keeps the rows that no other one betters: is as good in every key and better in one. All must have numbers. */
-void results_front(struct results *results, const int *keys, const bool *largest, size_t count);
-/* Keeps of the rows with the same value under `key` the first `most` each. */
-void results_per(struct results *results, int key, size_t most);
+/* Some keys. */
+struct results_keys { const int *items; size_t count; };
+/* Whether two rows have the same values under all of them, or both none. */
+bool results_alike(const struct results *results, size_t a, size_t b, struct results_keys keys);
+/* Keeps the rows that no other one with the same values under `within` betters: is as good in every key and better in one.
+ * All must have numbers. */
+void results_front(struct results *results, const int *keys, const bool *largest, size_t count, struct results_keys within);
+/* Keeps of the rows with the same values under the keys the first `most` each. */
+void results_per(struct results *results, struct results_keys keys, size_t most);
 
 /* Ranks rows that results_sort has ordered by that key, under "rank"; rows that tie share one (tie.h). */
 void results_rank(struct results *results, int key, bool largest_first);

@@ -113,8 +113,19 @@ static bool as_good(const double *a, const double *b, size_t count)
     return true;
 }
 
+bool results_alike(const struct results *results, size_t a, size_t b, struct results_keys keys)
+{
+    for (size_t k = 0; k < keys.count; k++) {
+        const json_t *one = results_json(results, a, keys.items[k]), *other = results_json(results, b, keys.items[k]);
+
+        if (one != other && !json_equal(one, other))
+            return false;
+    }
+    return true;
+}
+
 /* Ordered by the first key, a row can be bettered only by one before it, or by one that is alike in that key. */
-void results_front(struct results *results, const int *keys, const bool *largest, size_t count)
+void results_front(struct results *results, const int *keys, const bool *largest, size_t count, struct results_keys within)
 {
     double *numbers;
     bool *keep;
@@ -130,16 +141,17 @@ void results_front(struct results *results, const int *keys, const bool *largest
             own[k] = results_value(results, i, keys[k]).number * (largest[k] ? -1 : 1);
         for (size_t j = 0; j < i && keep[i]; j++)
             keep[i] = !keep[j] || !as_good(numbers + j * count, own, count) ||
-                      as_good(own, numbers + j * count, count);
+                      as_good(own, numbers + j * count, count) || !results_alike(results, i, j, within);
         for (size_t j = i; j-- > 0 && keep[i] && numbers[j * count] == own[0];)
-            keep[j] &= !as_good(own, numbers + j * count, count) || as_good(numbers + j * count, own, count);
+            keep[j] &= !as_good(own, numbers + j * count, count) || as_good(numbers + j * count, own, count) ||
+                       !results_alike(results, i, j, within);
     }
     results_keep(results, keep);
     free(numbers);
     free(keep);
 }
 
-void results_per(struct results *results, int key, size_t most)
+void results_per(struct results *results, struct results_keys keys, size_t most)
 {
     bool *keep = xcalloc(results->rows.count, sizeof *keep);
 
@@ -147,7 +159,7 @@ void results_per(struct results *results, int key, size_t most)
         size_t before = 0;
 
         for (size_t j = 0; j < i && before < most; j++)
-            before += keep[j] && json_equal(results_json(results, j, key), results_json(results, i, key));
+            before += keep[j] && results_alike(results, i, j, keys);
         keep[i] = before < most;
     }
     results_keep(results, keep);

@@ -8,6 +8,7 @@
 #include "results/results_internal.h"
 #include "store/ids.h"
 #include "store/store.h"
+#include "report/outcome.h"
 #include "store/tally.h"
 
 enum { HELD = 1024 };            /* rows that are held in addition to the rows that are asked for */
@@ -237,23 +238,24 @@ static int read_row(void *context, const json_t *row, const char *line, size_t l
     struct results *results = reading->results;
     const struct id_entry *entry = ids_find(&results->ids, store_id(row));
     char *point;
-    bool holds = true;
+    bool holds = true, unknown = false;
 
     UNUSED_LINE(line, length);
     if (other_build(reading, row) || reading->rows == reading->end || ++reading->rows != (entry ? entry->number : 0))
         return 0;
     reading->counted++;
     *GROW(&results->rows) = json_incref((json_t *)(uintptr_t)row);
-    if (reading->where && results_holds(results, reading->where, results->rows.count - 1, &holds, err))
+    if (reading->where && results_holds(results, reading->where, results->rows.count - 1, &holds, &unknown, err))
         return -1;
-    if (!holds) {
-        results_keep_first(results, results->rows.count - 1);
-        return 0;
+    /* A row without numbers, because it failed, might be one that is asked for. */
+    if (holds || (unknown && outcome_failed(outcome_of(row)))) {
+        point = results_point(row);
+        tally_add(&results->tally, row, point);
+        free(point);
     }
-    point = results_point(row);
-    tally_add(&results->tally, row, point);
-    free(point);
-    if (results->rows.count >= reading->until)
+    if (!holds)
+        results_keep_first(results, results->rows.count - 1);
+    else if (results->rows.count >= reading->until)
         choose(reading);
     return 0;
 }

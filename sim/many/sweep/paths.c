@@ -66,7 +66,7 @@ int path_check(const char *what, const char *path, const char *expected, struct 
     int rc = 0;
 
     if (!scenario_field(path)) {
-        meant = nearest(path, path_candidate, path_list(&arena));
+        meant = error_shows(err, &loc) ? nearest(path, path_candidate, path_list(&arena)) : NULL;
         text_clip(path, shown, sizeof shown);
         rc = meant ? error_add(err, EXIT_INPUT, loc, "%s: scenarios have no '%s'; did you mean '%s'?", what, shown, meant) :
              error_add(err, EXIT_INPUT, loc, "%s: scenarios have no '%s'; expected %s", what, shown, expected);

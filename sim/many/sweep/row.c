@@ -214,14 +214,13 @@ static json_t *refused_row(const struct row_maker *maker, uint64_t number, const
     return row;
 }
 
-/* The metrics of its training, where the scenario has one; or why there is none. Anchors correct iterations alone. */
-static int add_training(json_t *row, const struct scenario *scenario, const struct anchors *anchors, struct error *err)
+/* The metrics of its training, where the scenario has one; or why there is none. */
+static int add_training(json_t *row, const struct scenario *scenario, const struct run *run, struct error *err)
 {
     struct error found = {0};
     int rc = 0;
 
-    if (outcome_of(row) == OUTCOME_OK && !anchors && training_is_asked(scenario) &&
-        training_put_metrics(json_object_get(row, "metrics"), scenario, &found)) {
+    if (training_is_asked(scenario) && training_put_metrics(json_object_get(row, "metrics"), scenario, run, &found)) {
         rc = error_pass_system(&found, err);
         outcome_refused(row, &found);
     }
@@ -238,7 +237,8 @@ static json_t *simulated_row(const struct row_maker *maker, const struct scenari
     if (resolved_id(maker, scenario, note, err) || row_is_done(maker, note))
         return NULL;
     row = row_begin(note, point);
-    if (!outcome_simulate(row, scenario, maker->anchors, err) && !add_training(row, scenario, maker->anchors, err))
+    /* anchors correct iterations alone */
+    if (!outcome_with(row, scenario, maker->anchors, maker->anchors ? NULL : add_training, err))
         return row;
     json_decref(row);
     return NULL;
@@ -254,12 +254,12 @@ static json_t *row_of(const struct row_maker *maker, uint64_t number, const stru
     json_t *row;
 
     progress_begin(&progress, "--timeout", maker->timeout, maker->bytes);
+    arena->progress = &progress;
     if (scenario_read(arena, point->root, &maker->engine, maker->engine != NULL, maker->points->name, &scenario,
                       &found)) {
         row = refused_row(maker, number, point, &found, note, err);
     } else {
         scenario_prefer(&scenario, ENGINE_FAST);
-        scenario.progress = &progress;
         row = simulated_row(maker, &scenario, point, note, err);
     }
     scenario_release(&scenario);

@@ -128,8 +128,7 @@ static int zone_of(struct making *making, const struct steps *steps, const struc
     struct course *course = making->course;
     struct zone new = {
         .pace = 1, .nodes = step->nodes,
-        .gpus = step->gpus, .paid = step->paid,
-        .idle_power = energy_power(making->scenario, step->paid, step->nodes, (struct occupation){0, 0})};
+        .gpus = step->gpus, .paid = step->paid, .idle_power = step->idle_power};
 
     if (!course->zones.count || course->zones.items[course->zones.count - 1].gpus != step->gpus) {
         if (making->every && checkpoint_cost(making->scenario, steps, step, &new.cost, err))
@@ -176,7 +175,8 @@ static int zone_of_shape(const struct making *making, const struct steps *steps,
     step.gpus = shape->gpus;
     *zone = (struct zone){.end = full->end, .nodes = shape->nodes, .gpus = shape->gpus,
                           .paid = full->paid - (full->nodes - shape->nodes) * cluster_node_gpus(&making->scenario->cluster, 0)};
-    zone->idle_power = energy_power(making->scenario, zone->paid, shape->nodes, (struct occupation){0, 0});
+    zone->idle_power = full->idle_power - energy_power(making->scenario, full->paid - zone->paid, full->nodes - shape->nodes,
+                                                       (struct occupation){0, 0});
     if (making->every && checkpoint_cost(making->scenario, steps, &step, &zone->cost, err))
         return -1;
     stalls *= full->cost.block > 0 ? zone->cost.block / full->cost.block : 1;

@@ -80,6 +80,7 @@ static void note_step(const struct run *run, struct step *step)
     step->mfu = m->mfu;
     step->expected_error = m->expected_error;
     step->power = m->power;
+    step->idle_power = energy_power(scenario, step->gpus, step->nodes, (struct occupation){0, 0}) + energy_idle_power(scenario);
 }
 
 /* The kind of step with such a batch, sequence and GPUs (0: the scenario's), simulated when it is new. -1: an error. */
@@ -87,27 +88,29 @@ static int kind_of(struct steps *steps, const struct scenario *scenario, struct 
                    size_t *kind, struct error *err)
 {
     struct attempt attempt = {.of = scenario};
+    const struct run *known;
     int rc;
 
     if (asked.batch == scenario->batch.global && !asked.gpus)
         asked.batch = 0;
     for (size_t i = 0; i < steps->kinds.count; i++) {
-        const struct step *known = &steps->kinds.items[i];
+        const struct step *other = &steps->kinds.items[i];
 
-        if (known->batch == (asked.batch ? asked.batch : scenario->batch.global) &&
-            known->sequence == (asked.sequence ? asked.sequence : scenario->model.sequence) &&
-            known->gpus == (asked.gpus ? asked.gpus : scenario_gpus(scenario))) {
+        if (other->batch == (asked.batch ? asked.batch : scenario->batch.global) &&
+            other->sequence == (asked.sequence ? asked.sequence : scenario->model.sequence) &&
+            other->gpus == (asked.gpus ? asked.gpus : scenario_gpus(scenario))) {
             *kind = i;
             return 0;
         }
     }
-    rc = change_step(&attempt, scenario, loc, &asked, err);
-    if (!rc && attempt_run(&attempt, simulate_numbers_of(scenario)))
+    known = asked.batch || asked.sequence || asked.gpus ? NULL : steps->run;
+    rc = known ? 0 : change_step(&attempt, scenario, loc, &asked, err);
+    if (!rc && !known && attempt_run(&attempt, simulate_numbers_of(scenario)))
         rc = (error_copy(&attempt.found, err), -1);
     if (!rc) {
         *kind = steps->kinds.count;
         *GROW(&steps->kinds) = asked;
-        note_step(&attempt.run, &steps->kinds.items[*kind]);
+        note_step(known ? known : &attempt.run, &steps->kinds.items[*kind]);
     }
     attempt_end(&attempt, err);
     return rc;
@@ -232,13 +235,13 @@ static int add_phase(struct steps *steps, const struct scenario *scenario, int n
     return 0;
 }
 
-int steps_init(struct steps *steps, const struct scenario *scenario, struct error *err)
+int steps_init(struct steps *steps, const struct scenario *scenario, const struct run *run, struct error *err)
 {
     const struct training_spec *spec = scenario->train;
     double samples;
     size_t kind;
 
-    *steps = (struct steps){.parameters = model_parameters(&scenario->model)};
+    *steps = (struct steps){.run = run, .parameters = model_parameters(&scenario->model)};
     for (size_t i = 0; i < spec->phases.count; i++)
         if (add_phase(steps, scenario, (int)i, err))
             return -1;

@@ -14,7 +14,7 @@ struct step {
     double flop;                     /* model FLOP of all GPUs; NaN: times are given */
     double mfu;
     double expected_error;           /* share of `seconds`; NaN: not known */
-    double power;                    /* W of all nodes, mean over the step; NaN: not known */
+    double power, idle_power;        /* W of all nodes, mean over the step, and where all GPUs wait; NaN: not known */
 };
 
 /* Steps alike, one after the other. */
@@ -28,13 +28,15 @@ struct stretch {
 struct steps {
     struct { struct step *items; size_t count, capacity; } kinds;
     struct { struct stretch *items; size_t count, capacity; } stretches;
+    const struct run *run;           /* an iteration of the scenario itself; NULL: none is known */
     double parameters;               /* of the model; NaN: not known */
     double over;                     /* samples by which whole steps exceed what was asked for */
 };
 
-/* Simulates every kind of step of the training that the scenario describes. What does not run (memory, batches that do
+/* Simulates every kind of step of the training that the scenario describes, but for its own iteration where that is known
+ * (`run`, or NULL). What does not run (memory, batches that do
  * not divide) is an error that names its phase. Release in either case. */
-int steps_init(struct steps *steps, const struct scenario *scenario, struct error *err);
+int steps_init(struct steps *steps, const struct scenario *scenario, const struct run *run, struct error *err);
 void steps_release(struct steps *steps);
 static inline const struct step *steps_of(const struct steps *steps, const struct stretch *stretch)
 {

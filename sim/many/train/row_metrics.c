@@ -45,10 +45,10 @@ bool training_is_asked(const struct scenario *scenario)
                      !isnan(train->per_parameter) || train->target || train->phases.count);
 }
 
-int training_put_metrics(json_t *metrics, const struct scenario *scenario, struct error *err)
+int training_put_metrics(json_t *metrics, const struct scenario *scenario, const struct run *run, struct error *err)
 {
     struct training training;
-    int rc = training_init(&training, scenario, (struct training_options){.trials = TRIALS, .seed = 1, .jobs = 1}, err);
+    int rc = training_init_with(&training, scenario, run, (struct training_options){.trials = TRIALS, .seed = 1, .jobs = 1}, err);
 
     if (!rc)
         view_put(&training_row_view, &training, metrics);

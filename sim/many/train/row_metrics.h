@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 struct error;
+struct run;
 struct scenario;
 
 /* The metric of a training by its name in a row, or by the name that `dtsim train` gives it: days, goodput, gpu_hours, cost,
@@ -17,8 +18,9 @@ const char *training_metric_at(size_t index);
 
 /* Whether the scenario says how long its model is trained. */
 bool training_is_asked(const struct scenario *scenario);
-/* Simulates the training by 200 trials of seed 1 and puts its metrics, and training_steps. Errors: as training_init. */
-int training_put_metrics(json_t *metrics, const struct scenario *scenario, struct error *err);
+/* Simulates the training by 200 trials of seed 1 and puts its metrics, and training_steps. `run`: an iteration of the scenario.
+ * Errors: as training_init. */
+int training_put_metrics(json_t *metrics, const struct scenario *scenario, const struct run *run, struct error *err);
 
 extern const struct view training_row_view;          /* what these are, of a struct training */
 

@@ -242,13 +242,13 @@ static void summarize(struct training *training, size_t count)
 }
 
 /* Steps, checkpoints and failures, before any trial. */
-static int prepare(struct training *training, struct error *err)
+static int prepare(struct training *training, const struct run *run, struct error *err)
 {
     const struct scenario *scenario = training->scenario;
     const struct step *step;
     bool checkpoints = scenario->train->checkpoint != NULL;
 
-    if (failures_init(&training->failures, scenario, err) || steps_init(&training->steps, scenario, err))
+    if (failures_init(&training->failures, scenario, err) || steps_init(&training->steps, scenario, run, err))
         return -1;
     training->main = main_stretch(&training->steps);
     step = steps_of(&training->steps, training->main);
@@ -265,6 +265,12 @@ static int prepare(struct training *training, struct error *err)
 int training_init(struct training *training, const struct scenario *scenario, struct training_options options,
                   struct error *err)
 {
+    return training_init_with(training, scenario, NULL, options, err);
+}
+
+int training_init_with(struct training *training, const struct scenario *scenario, const struct run *run,
+                       struct training_options options, struct error *err)
+{
     size_t count;
     struct trial_rules rules;
 
@@ -278,7 +284,7 @@ int training_init(struct training *training, const struct scenario *scenario, st
         return error_add(err, EXIT_INPUT, scenario->node->loc,
                          "missing section 'train', which says how long the model is "
                          "trained; try 'train: {tokens: 15 T}' (dtsim help training)");
-    if (prepare(training, err) || check_progress(training, err))
+    if (prepare(training, run, err) || check_progress(training, err))
         return -1;
     if (training->failures.shape == 1 && !training->failures.trace && !training->spares && !training_rules(training).copies)
         training->expected_wall = failures_wall(&training->failures, &training->course);

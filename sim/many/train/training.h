@@ -50,6 +50,9 @@ struct training {
  * run, a training that cannot progress (EXIT_INFEASIBLE). Release in either case. */
 int training_init(struct training *training, const struct scenario *scenario, struct training_options options,
                   struct error *err);
+/* The same; `run`: an iteration of the scenario, which is not simulated again, or NULL. */
+int training_init_with(struct training *training, const struct scenario *scenario, const struct run *run,
+                       struct training_options options, struct error *err);
 void training_release(struct training *training);
 /* How many of its losses it can have: those from LOSS_FEWER on where it goes on with fewer nodes alone. */
 static inline int training_losses(const struct training *training)

@@ -121,8 +121,8 @@ static void add_money(struct notes *notes, const struct training *training)
         note(notes, "energy is estimated from the board's power on the GPU's data sheet, and may be off by a quarter; 'train: "
                     "energy' says a measured one");
     if (training->ended[TRIAL_FINISHED] && !isnan(training->energy.mean) && !scenario->train->energy)
-        note(notes, "energy is of the nodes alone, without switches, storage and cooling: the scenario says no "
-                    "train.energy.pue");
+        note(notes, arena_printf(notes->arena, "energy counts cooling and switches as %.3g of the nodes' own (PUE %g), as the "
+                                 "scenario says no train.energy.pue", ENERGY_PUE - 1, ENERGY_PUE));
     const char *names = scenario_gpu_names(notes->arena, scenario, -1);
 
     if (!isnan(training->energy.mean) && !(scenario->train->energy && scenario->train->energy->gpu))

@@ -86,7 +86,7 @@ static const char *metric_candidate(size_t i, const void *context)
 
 static int column_metric(struct column *column, const char *name, struct error *err)
 {
-    const char *meant = nearest(name, metric_candidate, NULL);
+    const char *meant = error_shows(err, &column->node->loc) ? nearest(name, metric_candidate, NULL) : NULL;
 
     column->metric = metric_find(name);
     if (column->metric)

@@ -9,7 +9,7 @@
 /* Writes to `out`; nothing after an error. `notes` gets what a reader should know: switches of the scenario's software
  * that the framework does not have, where the scenario runs another one. 0 or -1. */
 typedef int emitter(const struct scenario *scenario, FILE *out, FILE *notes, struct error *err);
-emitter emit_megatron, emit_torchtitan, emit_deepspeed, emit_bridge;
+emitter emit_megatron, emit_torchtitan, emit_deepspeed, emit_bridge, emit_torchtitan_2026;
 
 /* Of a framework that has a dialect, and no code: a file of platforms/dialects/, or a path. */
 int emit_own(const char *dialect, const struct scenario *scenario, FILE *out, FILE *notes, struct error *err);

@@ -112,6 +112,11 @@ static int forget_even_split(struct emit *e, struct node *tree, struct error *er
     return 0;
 }
 
+int emit_torchtitan_2026(const struct scenario *scenario, FILE *out, FILE *notes, struct error *err)
+{
+    return emit_own("torchtitan-2026", scenario, out, notes, err);
+}
+
 int emit_torchtitan(const struct scenario *scenario, FILE *out, FILE *notes, struct error *err)
 {
     static const struct framework framework = {"torchtitan", "torchtitan", write_job, torchtitan_scenario, true, false,
@@ -119,6 +124,6 @@ int emit_torchtitan(const struct scenario *scenario, FILE *out, FILE *notes, str
 
     /* which reads no TOML */
     if (scenario->software.like && !strcmp(scenario->software.like, "torchtitan-2026"))
-        return emit_own("torchtitan-2026", scenario, out, notes, err);
+        return emit_torchtitan_2026(scenario, out, notes, err);
     return emit_checked(&framework, scenario, out, notes, err);
 }

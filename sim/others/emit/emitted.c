@@ -3,6 +3,7 @@
 
 static const struct emitted frameworks[] = {
     {"megatron", emit_megatron}, {"torchtitan", emit_torchtitan}, {"deepspeed", emit_deepspeed}, {"bridge", emit_bridge},
+    {"torchtitan-2026", emit_torchtitan_2026},
 };
 
 const struct emitted *emitted_at(size_t index)

@@ -26,15 +26,34 @@ static void ask_rows(struct imported *m, bool quiet)
     for (const char *at = m->dialect->order; *at; at += strcspn(at, " "), at += strspn(at, " "))
         if (quiet || at != m->dialect->order)
             imported_rows(m, arena_strndup(m->arena, at, strcspn(at, " ")));
-    if (!quiet)
-        imported_plain(m);
+    if (quiet)
+        return;
+    imported_plain(m);
+    imported_unread(m);
+}
+
+/* An argument that has an effect is read by a key or a row. */
+static int check_read(const struct dialect *dialect, struct error *err)
+{
+    for (size_t i = 0; i < dialect->own; i++) {
+        const struct argument_row *argument = &dialect->rows[i];
+        bool read = argument->path || argument->class != ARGUMENT_MAPPED;
+
+        for (size_t k = 0; k < dialect->pairs.count && !read; k++)
+            for (size_t t = 0; t < dialect->pairs.items[k].say.count; t++)
+                read |= !strcmp(dialect->pairs.items[k].say.terms[t].key, argument->name);
+        if (!read)
+            return error_add(err, EXIT_INPUT, argument->loc, "nobody reads '%s'; expected a key 'is', 'idle' or 'lacks', or a row "
+                             "that says it", argument->name);
+    }
+    return 0;
 }
 
 static int build(struct imported *m, struct node *model)
 {
     long gpus, data, global, micro, world = imported_world(m);
 
-    if (imported_sort(m) || job_model(m, model) < 0)
+    if (check_read(m->dialect, m->err) || imported_sort(m) || job_model(m, model) < 0)
         return -1;
     m->whole = true;
     m->software = m->dialect->software ? m->dialect->software : "pytorch-ddp";
@@ -51,7 +70,7 @@ static int build(struct imported *m, struct node *model)
     if (!data)
         return -1;
     ask_rows(m, false);
-    if (micro > 0 && !node_at(m->root, "batch.global"))
+    if (micro > 0 && !node_at(m->root, "batch.global") && !node_at(m->root, "batch.micro_batches"))
         imported_put(m, "batch.global", "%ld", micro * data);
     return m->err->count ? -1 : 0;
 }
@@ -89,10 +108,12 @@ static bool begins(const char *text, const char *with)
 }
 
 /* Assignments of Python, "config.SECTION.KEY = VALUE", as emit writes them: one function, without conditions and loops. Nothing
- * is run; any other line is an error, as what it sets would be missing. */
-static int read_python(struct arena *arena, const char *text, struct launch *launch, struct error *err)
+ * is run; any other line is an error, as what it sets would be missing. The function that the configuration begins with is the
+ * argument "config", where the dialect has one. */
+static int read_python(struct arena *arena, const struct dialect *dialect, const char *text, struct launch *launch,
+                       struct error *err)
 {
-    static const char begin[] = "config.";
+    static const char begin[] = "config.", base[] = "config = ";
     int line = 1, functions = 0;
 
     launch->log = launch->keys = true;
@@ -105,23 +126,28 @@ static int read_python(struct arena *arena, const char *text, struct launch *lau
         if (begins(code, begin) && equal)
             add_line(arena, launch, arena_strndup(arena, code + strlen(begin), (size_t)(equal - code) - strlen(begin)), equal + 3,
                      line);
+        else if (begins(code, base) && length > strlen(base) + 2 && !strcmp(code + length - 2, "()")) {
+            if (dialect_row(dialect, "config", false) && code[strlen(base)] != '<')
+                add_line(arena, launch, "config", arena_strndup(arena, code + strlen(base), length - strlen(base) - 2), line);
+        }
         else if (!(!length || begins(code, "import ") || begins(code, "from ") || begins(code, "return config") ||
-                   (begins(code, "def ") && !functions++) || (begins(code, "config = ") && code[length - 1] == ')' && code[length - 2] == '(') ||
-                   (length > 5 && begins(code, "\"\"\"") && !strcmp(code + length - 3, "\"\"\""))))
+                   (begins(code, "def ") && !functions++) || (length > 5 && begins(code, "\"\"\"") && !strcmp(code + length - 3, "\"\"\""))))
             return error_add(err, EXIT_INPUT, (struct loc){launch->file, line, 1 + (int)(here - at)}, "this line of Python is not read, "
                              "and what it sets would be missing; expected one function with lines such as config.SECTION.KEY = VALUE");
     }
     return launch->arguments.count ? 0 : error_add(err, EXIT_INPUT, launch->loc, "no line says config.SECTION.KEY = VALUE");
 }
 
-static int read_text(struct arena *arena, const char *form, const struct job_text *job, struct launch *launch, struct error *err)
+static int read_text(struct arena *arena, const struct dialect *dialect, const struct job_text *job, struct launch *launch,
+                     struct error *err)
 {
+    const char *form = dialect->form;
     struct node *root = NULL;
 
     if (!strcmp(form, "arguments"))
         return launch_parse(arena, job->file, job->text, job->length, launch, err);
     if (!strcmp(form, "python"))
-        return read_python(arena, arena_strndup(arena, job->text, job->length), launch, err);
+        return read_python(arena, dialect, arena_strndup(arena, job->text, job->length), launch, err);
     return (!strcmp(form, "toml") ? toml_parse : conf_parse)(arena, job->file, job->text, job->length, &root, err) ||
            job_arguments(arena, root, launch, err) ? -1 : 0;
 }
@@ -138,7 +164,7 @@ struct node *own_scenario(struct arena *arena, const struct job_text *job, const
 {
     struct launch launch = {.file = job->file};
     struct imported m = {.arena = arena, .launch = &launch, .options = job->options, .err = err};
-    int rc = imported_begin(&m, job->dialect) ? -1 : read_text(arena, m.dialect->form, job, &launch, err);
+    int rc = imported_begin(&m, job->dialect) ? -1 : read_text(arena, m.dialect, job, &launch, err);
     struct node *root = scenario_of(&m, job->model, rc, comment, notes);
 
     launch_release(&launch);

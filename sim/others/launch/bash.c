@@ -74,7 +74,7 @@ struct bash_command *bash_record(const struct bash_reader *reader, const char *n
                                  const struct bash_commands *earlier)
 {
     static const char *const kinds[] = {[BASH_COMMAND] = "command", [BASH_CAPTURED] = "captured", [BASH_EXIT] = "exit",
-                                        [BASH_CD] = "cd", [BASH_ARRAY] = "array", [BASH_HEADER] = "header"};
+                                        [BASH_ABSENT] = "absent", [BASH_ARRAY] = "array", [BASH_HEADER] = "header"};
     enum { KIND, OUTER, LINE, PLACE, FIRST };
     struct bash_command *command = arena_alloc(reader->arena, sizeof *command);
     size_t count = 0, kind = 0;

@@ -40,7 +40,7 @@ struct bash_world {
     bool arrays;                     /* variables that hold arguments are told, too */
 };
 struct bash_command {
-    enum bash_kind { BASH_COMMAND, BASH_CAPTURED, BASH_EXIT, BASH_CD, BASH_ARRAY, BASH_HEADER } kind;
+    enum bash_kind { BASH_COMMAND, BASH_CAPTURED, BASH_EXIT, BASH_ABSENT, BASH_ARRAY, BASH_HEADER } kind;
     struct launch_word *words;
     size_t count;
     const struct bash_command *outer;      /* the command that runs the script; NULL: none */

@@ -6,7 +6,7 @@
  *   command   a program's words, expanded once; "captured" stands for it where its output is read, "told" where its output is
  *             known here
  *   exit      passed over
- *   cd        a folder that is not there
+ *   absent    cd or source, of what is not there
  *   array     a variable with arguments: its name, its words */
 const char *const bash_handler[] = {
     "set -T\n"
@@ -122,13 +122,21 @@ const char *const bash_handler[] = {
     "command_not_found_handle() { __launch \"${BASH_LINENO[0]}\" \"${BASH_SOURCE[1]}\" \"$@\"; }\n"
     "cd() {\n"
     "    builtin cd \"$@\" 2>/dev/null && return\n"
-    "    __record cd \"${BASH_LINENO[0]}\" \"${BASH_SOURCE[1]}\" cd \"$@\"; return $__fails\n"
+    "    __record absent \"${BASH_LINENO[0]}\" \"${BASH_SOURCE[1]}\" cd \"$@\"; return $__fails\n"
     "}\n"
     "if [[ $__pass ]]; then\n"
     "    exit() { __record exit \"${BASH_LINENO[0]}\" \"${BASH_SOURCE[1]}\" exit \"$@\"; ((__n < 50)) || builtin exit; }\n"
     "fi\n",
+    /* a file that is not there stands in the way of source; a function that stood there always would make what the file
+     * declares its own */
+    "__absent() { __record absent \"${BASH_LINENO[1]}\" \"${BASH_SOURCE[2]}\" source \"$@\"; return $__fails; }\n"
+    "__source() {\n"
+    "    unset -f source .\n"
+    "    { : <\"$1\"; } || { function source { __absent \"$@\"; }; function . { __absent \"$@\"; }; }\n"
+    "} 2>/dev/null\n"
     /* exec has no handler */
-    "trap 'case $BASH_COMMAND in exec\\ [!-0-9\\<\\>\\&\\{]*) eval \" ${BASH_COMMAND#exec }\"; builtin exit 0 ;; esac' DEBUG\n"
+    "trap 'case $BASH_COMMAND in exec\\ [!-0-9\\<\\>\\&\\{]*) eval \" ${BASH_COMMAND#exec }\"; builtin exit 0 ;; "
+    "source\\ *|.\\ *) eval \"__source ${BASH_COMMAND#* }\" ;; esac' DEBUG\n"
     /* a file that fills arrays alone */
     "__arrays() {\n"
     "    set +eux\n"

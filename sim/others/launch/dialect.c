@@ -47,11 +47,12 @@ static int check_keys(const struct node *mapping, const char *known, struct erro
     return 0;
 }
 
-static struct argument_row *add(struct reading *r, const char *name, enum argument_class class, enum argument_kind kind)
+static struct argument_row *add(struct reading *r, const char *name, struct loc loc, enum argument_class class,
+                                enum argument_kind kind)
 {
     struct argument_row *row = &r->dialect->rows[r->dialect->own++];
 
-    *row = (struct argument_row){.name = name, .class = class, .kind = kind};
+    *row = (struct argument_row){.name = name, .loc = loc, .class = class, .kind = kind};
     return row;
 }
 
@@ -68,6 +69,7 @@ static void add_pair(struct reading *r, const struct argument_row *row, const ch
 {
     struct node *pair = node_mapping(r->arena), *say = node_mapping(r->arena), *is = node_mapping(r->arena);
 
+    pair->loc = row->loc;
     node_put(r->arena, say, row->name, node_scalar(r->arena, theirs, true));
     node_put(r->arena, is, row->path, node_scalar(r->arena, ours, true));
     node_put(r->arena, pair, "say", say);
@@ -107,7 +109,7 @@ static int read_argument(struct reading *r, const char *name, const struct node 
         at++;
     if (!kind || !kinds[at])
         return error_add(r->err, EXIT_INPUT, node->loc, "%s: expected a kind: flag, int, number, word, list, any or bool", name);
-    row = add(r, name, node_get(node, "lacks") ? ARGUMENT_LACKS : node_get(node, "idle") ? ARGUMENT_IDLE :
+    row = add(r, name, node->loc, node_get(node, "lacks") ? ARGUMENT_LACKS : node_get(node, "idle") ? ARGUMENT_IDLE :
               ARGUMENT_MAPPED, (enum argument_kind)at);
     row->fallback = words_of(r->arena, node, "default");
     row->path = words_of(r->arena, node, "is");
@@ -137,7 +139,8 @@ static void read_names(struct reading *r, const struct node *root, const char *k
 
     for (size_t i = 0; list && i < list->count; i++) {
         const struct node *item = list->items[i];
-        struct argument_row *row = add(r, list->kind == NODE_MAPPING ? list->keys[i] : item->text, class, KIND_ANY);
+        struct argument_row *row = add(r, list->kind == NODE_MAPPING ? list->keys[i] : item->text, item->loc, class,
+                                       KIND_ANY);
 
         if (list->kind != NODE_MAPPING)
             continue;

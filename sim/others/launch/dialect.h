@@ -18,6 +18,7 @@ enum argument_kind { KIND_FLAG, KIND_INT, KIND_NUMBER, KIND_WORD, KIND_LIST, KIN
 /* One row an argument. Lists are words between spaces; NULL is an empty one. */
 struct argument_row {
     const char *name;                /* without dashes; of a key its dotted path */
+    struct loc loc;                  /* in its file */
     enum argument_class class;
     enum argument_kind kind;
     const char *fallback;            /* its default; NULL: none */

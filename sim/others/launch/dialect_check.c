@@ -2,7 +2,9 @@
 
 #include "base/base.h"
 #include "config/conf.h"
+#include "expression/expression.h"
 #include "launch/dialect.h"
+#include "scenario/scenario.h"
 
 static int refuse(const struct node *node, const char *expected, struct error *err)
 {
@@ -98,45 +100,108 @@ int dialect_check_form(const struct node *root, struct error *err)
     return check_arguments(node_get(root, "arguments"), err) || check_rows(node_get(root, "rows"), err) ? -1 : 0;
 }
 
-/* Whether all names between spaces are arguments. */
-struct checking { struct arena *arena; const struct dialect *dialect; row_finder *find; const struct node *root; struct error *err; };
+struct checking { struct arena *arena; const struct dialect *dialect; row_finder *find; struct error *err; };
 
-static int check_names(const struct checking *c, const char *names)
+/* Whether all names between spaces are arguments. */
+static int check_names(const struct checking *c, const char *names, struct loc loc)
 {
     for (const char *at = names; at && *at; at += strcspn(at, " "), at += strspn(at, " ")) {
-        const char *name = arena_strndup(c->arena, at, strcspn(at, " "));
+        const char *name = arena_strndup(c->arena, at, strcspn(at, " ="));
 
         if (!c->find(c->dialect, name, false))
-            return error_add(c->err, EXIT_INPUT, c->root->loc, "a row, or the code that reads it, asks for '%s', which is no argument", name);
+            return error_add(c->err, EXIT_INPUT, loc, "a row, or the code that reads it, asks for '%s', which is no argument", name);
     }
     return 0;
+}
+
+/* The letters of an expression, a bit each. */
+static unsigned letters_of(const struct expression *expression)
+{
+    unsigned letters = 0;
+
+    for (int i = 0; expression && i < LETTERS; i++)
+        letters |= expression_uses(expression, i) ? 1u << i : 0;
+    return letters;
+}
+
+static unsigned side_letters(const struct dialect_side *side)
+{
+    unsigned letters = 0;
+
+    for (size_t i = 0; i < side->count; i++)
+        for (size_t k = 0; k < side->terms[i].count; k++)
+            letters |= letters_of(side->terms[i].items[k].value);
+    return letters;
+}
+
+/* The letters <L> of a message. */
+static unsigned message_letters(const char *message)
+{
+    unsigned letters = 0;
+
+    for (const char *at = message; at && (at = strchr(at, '<')); at++)
+        letters |= at[1] >= 'A' && at[1] <= 'Z' && at[2] == '>' ? 1u << (at[1] - 'A') : 0;
+    return letters;
+}
+
+/* Each letter of what is written, of conditions and of messages stands on the side that is read. */
+static int check_letters(const struct dialect_row *row, struct error *err)
+{
+    unsigned say = side_letters(&row->say), is = side_letters(&row->is);
+    unsigned asked = letters_of(row->where) | message_letters(row->message);
+    unsigned unknown = (row->importing ? (is | asked) & ~say : 0) | (row->emitting ? ((row->tells ? 0 : say) | asked) & ~is : 0);
+
+    for (int i = 0; i < LETTERS; i++)
+        if (unknown & 1u << i)
+            return error_add(err, EXIT_INPUT, row->loc, "nothing says what %c is; expected each letter on the side that is read: "
+                             "'only: import' or 'only: emit' reads one alone", 'A' + i);
+    return 0;
+}
+
+static int check_paths(const struct dialect_row *row, struct error *err)
+{
+    for (size_t k = 0; k < row->is.count; k++)
+        if (!scenario_field(row->is.terms[k].key))
+            return error_add(err, EXIT_INPUT, row->loc, "scenarios have no '%s'; expected a key such as strategy.tensor",
+                             row->is.terms[k].key);
+    return 0;
+}
+
+static int check_row(const struct checking *c, const struct dialect_row *row)
+{
+    bool imports = row->tells && row->tells != TELLS_CANNOT;
+
+    for (size_t k = 0; k < row->say.count; k++)
+        if (check_names(c, row->say.terms[k].key, row->loc))
+            return -1;
+    if (row->tells && (!row->message || !row->at))
+        return error_add(c->err, EXIT_INPUT, row->loc, "expected text of a message, and the argument or key at which it stands");
+    return check_names(c, row->unless, row->loc) || check_names(c, row->given, row->loc) ||
+           (imports && check_names(c, row->at, row->loc)) || check_letters(row, c->err) || check_paths(row, c->err) ? -1 : 0;
 }
 
 /* What the code of TrainingArguments asks for. */
 static const char trainer[] = "per_device_train_batch_size gradient_accumulation_steps optim deepspeed fsdp fsdp_config.reshard_after_forward "
                               "max_grad_norm max_length max_seq_length lora_target_modules";
+static const char trainer_parts[] = "plain memory recompute adapters quantized switches";
 
 int dialect_check_rows(struct arena *arena, const struct dialect *dialect, row_finder *find, const struct node *root, struct error *err)
 {
-    const struct checking c = {arena, dialect, find, root, err};
+    const struct checking c = {arena, dialect, find, err};
 
-    if (dialect->reader && check_names(&c, trainer))
+    if (dialect->reader && check_names(&c, trainer, root->loc))
         return -1;
     for (size_t i = 0; i < dialect->pairs.count; i++) {
         const struct dialect_row *row = &dialect->pairs.items[i];
 
-        for (size_t k = 0; k < row->say.count; k++)
-            if (check_names(&c, row->say.terms[k].key))
-                return -1;
-        if (check_names(&c, row->unless) || check_names(&c, row->given) ||
-            (row->tells && row->tells != TELLS_CANNOT && check_names(&c, row->at ? row->at : "no argument")))
+        if (check_row(&c, row))
             return -1;
-        if (row->tells && (!row->message || !row->at))
-            return refuse(root, "text of a message, and the argument or key at which it stands", err);
+        if (dialect->reader && !word_in(trainer_parts, row->part))
+            return error_add(err, EXIT_INPUT, row->loc, "rows: nobody reads the part '%s'; expected one of %s", row->part,
+                             trainer_parts);
     }
     for (size_t i = 0; i < dialect->own; i++)
-        for (const char *at = dialect->rows[i].needs; at && *at; at += strcspn(at, " "), at += strspn(at, " "))
-            if (check_names(&c, arena_strndup(arena, at, strcspn(at, " ="))))
-                return -1;
+        if (check_names(&c, dialect->rows[i].needs, dialect->rows[i].loc))
+            return -1;
     return 0;
 }

@@ -14,7 +14,7 @@
 
 #include "expression/expression.h"
 
-enum { TERM_ITEMS = 4, TERMS = 8 };
+enum { TERM_ITEMS = 4, TERMS = 8, LETTERS = 26 };     /* expressions name a letter by its number, paths behind them */
 
 /* A key and its value: items with a comma or a blank between them. */
 struct dialect_term {
@@ -28,6 +28,7 @@ struct dialect_term {
 };
 struct dialect_side { struct dialect_term terms[TERMS]; size_t count; };
 struct dialect_row {
+    struct loc loc;                  /* in its file */
     const char *part;
     struct dialect_side say, is;
     const struct expression *where;  /* it fits only where this is true; or NULL */
@@ -62,6 +63,10 @@ struct dialect_ways {
     void (*tell)(void *context, const struct dialect_row *row, const char *message);       /* NULL: there are no messages */
     void *context;
 };
+/* Whether a row that is imported takes this text as a value of the argument. *words: what rows take instead, for messages; NULL:
+ * none asks for the argument. */
+bool dialect_rows_take(struct arena *arena, const struct dialect_rows *rows, const char *argument, const char *text,
+                       const struct dialect_ways *ways, const char **words);
 /* Goes through the rows of a part. A condition that compares values of two kinds does not hold. */
 void dialect_rows_apply(struct arena *arena, const struct dialect_rows *rows, const char *part, const struct dialect_ways *ways);
 

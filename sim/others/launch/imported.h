@@ -38,6 +38,8 @@ int imported_print(struct node *root, const char *file, const char *kind, const 
 void imported_rows(struct imported *m, const char *part);
 /* Puts the values of arguments that name a key, and warns of what the simulation does not have. */
 void imported_plain(struct imported *m);
+/* Of a dialect that no code reads: refuses values that no row takes, and warns of arguments that none asks for. */
+void imported_unread(struct imported *m);
 /* GPUs of a node of a platform (NULL: of dgx-h100); 0: an error. */
 long imported_node_gpus(struct arena *arena, const char *platform, struct error *err);
 /* The GPUs that --set or the launch says (nnodes x nproc_per_node, or world-size), or a log; 0: nobody says it. */

@@ -101,7 +101,7 @@ long imported_cluster(struct imported *m, long model, long least, long replicas,
     if (model > MOST || (world && world % model))
         return error_add(m->err, EXIT_INFEASIBLE, m->launch->loc,
                          "tensor x pipeline x context degrees are %ld GPUs, which "
-                         "do not divide the %ld GPUs of the launch",
+                         "do not divide the %ld GPUs of the launch; for more nodes give --set nnodes=N",
                          model, world),
                0;
     if (world) {

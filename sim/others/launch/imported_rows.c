@@ -106,12 +106,35 @@ static void tell(void *context, const struct dialect_row *row, const char *messa
         imported_refuse(m, row->at, "%s", text);
 }
 
+static struct dialect_ways ways_of(struct imported *m)
+{
+    return (struct dialect_ways){false, is_wanted, value_of, was_put, put, at_path, tell, m};
+}
+
 void imported_rows(struct imported *m, const char *part)
 {
     const struct dialect *dialect = m->dialect->like ? m->dialect->like : m->dialect;
-    const struct dialect_ways ways = {false, is_wanted, value_of, was_put, put, at_path, tell, m};
+    const struct dialect_ways ways = ways_of(m);
 
     dialect_rows_apply(m->arena, &dialect->pairs, part, &ways);
+}
+
+void imported_unread(struct imported *m)
+{
+    const struct dialect_ways ways = ways_of(m);
+
+    for (size_t i = 0; i < m->dialect->own; i++) {
+        const struct argument_row *row = &m->dialect->rows[i];
+        const char *words, *text = m->given[i] ? value_of(m, row->name) : NULL;
+
+        if (!text || row->class != ARGUMENT_MAPPED || row->path || (row->fallback && !strcmp(text, row->fallback)) ||
+            !imported_has_needs(m, row) || dialect_rows_take(m->arena, &m->dialect->pairs, row->name, text, &ways, &words))
+            continue;
+        if (!words)
+            imported_warn(m, row->name, "is not read, and %.60s of it is not simulated", text);
+        else if (row->kind != KIND_NUMBER)       /* whose rows may be about one number alone */
+            imported_refuse(m, row->name, "'%.60s' is not simulated; expected one of %.200s", text, words);
+    }
 }
 
 /* Words that stand for no value here. */

@@ -235,7 +235,7 @@ static int sort_other(struct imported *m, const struct launch_argument *argument
     }
     if (!m->names)
         m->names = row_names(m, rows);
-    meant = m->err->count < ERROR_MAX ? nearest(argument->name, row_name, m->names) : NULL;
+    meant = error_shows(m->err, &argument->loc) ? nearest(argument->name, row_name, m->names) : NULL;
     return meant ? error_add(m->err, EXIT_INPUT, argument->loc, "unknown %s '%s%s'; did you mean '%s%s'?",
                              noun(m), dashes, shown, dashes, meant) :
            error_add(m->err, EXIT_INPUT, argument->loc, "unknown %s '%s%s'; expected one of %s's", noun(m), dashes,

@@ -39,6 +39,7 @@ struct import_options {
     size_t nenvironment;
     const char *const *arguments;    /* of a script, or Accelerate's file, up to NULL; or NULL */
     const char *const *folders;      /* that a script may read besides its own, up to NULL; or NULL */
+    bool held;                       /* no script is run */
     bool trust;                      /* run a script where nothing holds it (process/sandbox.h) */
     int launch;                      /* which launch of a script, from 1; 0: the first one with a model */
 };

@@ -105,6 +105,9 @@ int launch_load(struct arena *arena, const char *path, const struct import_optio
     else if (is_other(file))
         rc = error_add(err, EXIT_INPUT, (struct loc){.file = file}, "is no script of bash, no list of arguments (also in YAML, "
                        "--num-layers: 24) and no log; other YAML, JSON and TOML are read by the kinds deepspeed, torchtitan, bridge and nemo (dtsim help import)");
+    else if (options->held)
+        rc = error_add(err, EXIT_INPUT, (struct loc){.file = file}, "is a script, and none is run here; expected a list of the arguments "
+                       "(--num-layers 24 ...), or a log that has them");
     else if (length > BASH_MAX_BYTES)
         rc = error_add(err, EXIT_INPUT, (struct loc){.file = file}, "holds more than 1 MiB; expected a launch script");
     else if (!(rc = launch_check_text(file, text, length, err)))

@@ -28,7 +28,7 @@ static void doubt_programs(struct launch_search *s, const struct launch_words *w
 
         while (outer && outer != command)
             outer = outer->outer;
-        if (outer || command->kind > BASH_CD || command->kind == BASH_EXIT || strstr(fails, said))
+        if (outer || command->kind > BASH_ABSENT || command->kind == BASH_EXIT || strstr(fails, said))
             continue;
         fails = arena_printf(s->arena, "%s%s%s", fails, *fails ? ", " : "", said);
         if (command->kind == BASH_CAPTURED)
@@ -127,6 +127,9 @@ static void tell(struct launch_search *s)
 
         if (s->chosen && command->kind == BASH_EXIT && i < s->place)
             launch_warn(s->launch, s->arena, command->loc, "'exit' is passed over, as no launch stands before it");
+        if (s->chosen && command->kind == BASH_ABSENT && !strcmp(command->words[0].text, "source"))
+            launch_warn(s->launch, s->arena, command->loc, "%s is not here, or outside of the folders that are read, and so what it "
+                        "sets is not known; give --read FOLDER, or --env NAME=VALUE", command->count > 1 ? command->words[1].text : "a file");
         if (s->chosen && launch_is_option(command->words[0].text))
             launch_warn(s->launch, s->arena, bash_place(&s->script, command->words[0].text, command->loc),
                         "the shell takes '%s' for a command of its own, and so it is left out: the line before ends without "

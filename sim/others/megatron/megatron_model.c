@@ -5,17 +5,12 @@
 #include <stdlib.h>
 
 #include "base/base.h"
+#include "config/conf.h"
 #include "launch/imported.h"
 #include "launch/launch.h"
 
 #define SHAPE "model.transformer."
 
-/* Vocabularies of published tokenizers that an argument names: of GPT-2 (openai-community/gpt2, config.json), BERT
- * (google-bert/bert-large-uncased and -cased, config.json), Llama 2 (meta-llama/Llama-2-7b, config.json). */
-static const struct { const char *tokenizer; long size; } vocabularies[] = {
-    {"GPT2BPETokenizer", 50257}, {"BertWordPieceLowerCase", 30522}, {"BertWordPieceCase", 28996},
-    {"Llama2Tokenizer", 32000},
-};
 /* Programs that train what this is not. */
 static const struct { const char *part, *what; } other_models[] = {
     {"retro", "retrieval"}, {"vlm", "images"}, {"vision", "images"}, {"vit", "images"}, {"ict", "two encoders"},
@@ -58,22 +53,31 @@ static bool trains_nothing(const struct imported *m)
     return false;
 }
 
+/* Tokens of the tokenizer of that name; 0: not known. */
+static long tokenizer_size(const struct imported *m, const char *name)
+{
+    const struct node *sizes = node_get(m->dialect->tables, "vocabularies"), *size = name ? node_get(sizes, name) : NULL;
+
+    if (!size && name)
+        size = node_get(sizes, arena_printf(m->arena, "%s+%ld", name, imported_number(m, "extra-vocab-size")));
+    return size ? atol(size->text) : 0;
+}
+
 /* Megatron-LM pads to a multiple of make-vocab-size-divisible-by x tensor (megatron/training/tokenizer, _vocab_size_with_padding);
  * so does dtsim where that is 128. */
 static void put_vocabulary(struct imported *m)
 {
-    const char *tokenizer = imported_word(m, "tokenizer-type");
+    bool patched = imported_given(m, "extra-vocab-size");   /* megatron_patch/tokenizer, build_tokenizer */
     long padded = imported_number(m, "padded-vocab-size"), size = imported_number(m, "vocab-size");
     long multiple = imported_number(m, "make-vocab-size-divisible-by");
 
     if (!padded)
         padded = imported_number(m, "pad-vocab-size-to");
-    for (size_t i = 0; !size && tokenizer && i < COUNT(vocabularies); i++)
-        if (!strcmp(tokenizer, vocabularies[i].tokenizer))
-            size = vocabularies[i].size;
-    if (imported_given(m, "extra-vocab-size") && !padded && size)   /* megatron_patch/tokenizer, build_tokenizer */
+    if (!size)
+        size = tokenizer_size(m, imported_word(m, patched ? "patch-tokenizer-type" : "tokenizer-type"));
+    if (patched && !padded && size)
         padded = size + imported_number(m, "extra-vocab-size");
-    if (!padded && !size && imported_given(m, "extra-vocab-size")) {
+    if (!padded && !size && patched) {
         imported_refuse(m, "extra-vocab-size", "these tokens are added to those of the tokenizer, which nobody says; give "
                         "--set vocab-size=N");
         return;

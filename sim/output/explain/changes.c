@@ -168,6 +168,10 @@ void changes_of_split(struct changes *changes, const struct workload *workload)
     for (int s = 0; s < nstages; s++)
         if (nstages > STAGES_MAX || workload->stages[s].layers == 0)
             return;
+    if (cluster_kinds(&workload->scenario->cluster) > 1) {
+        add(changes, "strategy.split=auto");         /* a block takes another time on each kind */
+        return;
+    }
     for (int s = 0; s < nstages; s++) {
         const struct work_times *work = ordinary_times(workload)[s].work;
         int layers = workload->stages[s].layers;

@@ -20,9 +20,9 @@ static size_t action_length(const struct row *row, size_t first)
     return last - first + 1;
 }
 
-/* "2F5", or "(2F5;1B3)O". */
-static char *action_format(const struct plan *plan, int rank, const struct row *row, size_t first, char *buffer,
-                           size_t size)
+/* "2F5", or "(2F5;1B3)O" with the word of several that overlap. */
+static char *action_format(const struct plan *plan, int rank, const struct row *row, size_t first, const char *word,
+                           char *buffer, size_t size)
 {
     size_t length = action_length(row, first), at = 0;
     char cell[40];
@@ -31,23 +31,40 @@ static char *action_format(const struct plan *plan, int rank, const struct row *
         at += (size_t)snprintf(buffer + at, size - at, "%s%s", length == 1 ? "" : i ? ";" : "(",
                                work_format(plan, rank, row->items[first + i], cell, sizeof cell));
     if (length > 1)
-        snprintf(buffer + at, size - at, ")O");
+        snprintf(buffer + at, size - at, ")%s", word);
     return buffer;
 }
 
-void orders_print(const struct workload *workload, FILE *out)
+/* PyTorch's word for a forward and a backward that overlap. It has none for two forwards in one pass. */
+static const char *overlap_word(const struct work *pair)
+{
+    return pair[0].with_next && pair[0].kind == pair[1].kind ? "O" : "OVERLAP_F_B";
+}
+
+const char *orders_print(const struct workload *workload, FILE *out)
 {
     const struct plan *plan = &workload->plan;
     struct row *rows = rows_copy(workload->rows, plan->stages);
+    bool two = false, recomputes = false;
     char cell[96];
 
     rows_strip_updates(rows, plan->stages);
     for (int rank = 0; rank < plan->stages; rank++)
-        for (size_t i = 0; i < rows[rank].count; i += action_length(&rows[rank], i))
+        for (size_t i = 0, length; i < rows[rank].count; i += length) {
+            const struct work *work = &rows[rank].items[i];
+
+            length = action_length(&rows[rank], i);
+            two |= length > 1 && work[0].kind == work[1].kind;
+            recomputes |= work->kind == RECOMPUTE;
             fprintf(out, "%s%s%s", i ? "," : "",
-                    action_format(plan, rank, &rows[rank], i, cell, sizeof cell),
-                    i + action_length(&rows[rank], i) < rows[rank].count ? "" : "\n");
+                    action_format(plan, rank, &rows[rank], i, overlap_word(work), cell, sizeof cell),
+                    i + length < rows[rank].count ? "" : "\n");
+        }
     rows_release(rows, plan->stages);
+    return two                       ? "two forwards in one pass, (...)O"
+           : recomputes              ? "recomputation, R"
+           : plan_directions(plan) > 1 ? "two directions, @0 and @1"
+                                     : NULL;
 }
 
 /* One replica's rows on a free network. */
@@ -201,7 +218,7 @@ static void grid_row(const struct replayed *replayed, int rank, int slots, FILE 
 
         cell_slots(replayed, rank, i, &from, &unused);
         cell_slots(replayed, rank, i + action_length(row, i) - 1, &unused, &to);
-        action_format(replayed->plan, rank, row, i, cell, sizeof cell);
+        action_format(replayed->plan, rank, row, i, "O", cell, sizeof cell);
         for (; next < from; next++)
             fputc(',', out);
         for (; next < to; next++)

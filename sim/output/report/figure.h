@@ -4,8 +4,9 @@
 
 #include "workload/workload.h"
 
-/* The compute order of every pipeline rank, a line a rank: "0F0,0F1,0B0,...". */
-void orders_print(const struct workload *workload, FILE *out);
+/* The compute order of every pipeline rank, a line a rank, as torch.distributed.pipelining reads it: "0F0,0F1,0B0,...".
+ * Returns what the rows have that PyTorch's schedules have no word for; NULL: nothing. */
+const char *orders_print(const struct workload *workload, FILE *out);
 
 /* The rows replayed on a free network, in slots of the smallest stage time, as CSV ("row,1,2,..."; "S1,0F0,...").
  * EXIT_INPUT when a stage time is no multiple of the slot. */

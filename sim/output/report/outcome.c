@@ -118,12 +118,14 @@ void outcome_lost(json_t *row, enum outcome outcome, const char *reason)
 }
 
 
-int outcome_simulate(json_t *row, const struct scenario *scenario, const struct anchors *anchors, struct error *err)
+int outcome_with(json_t *row, const struct scenario *scenario, const struct anchors *anchors, outcome_more *more,
+                 struct error *err)
 {
     struct attempt attempt = {.of = scenario};
     struct run *run = &attempt.run;
     struct arena arena = {0};
     enum attempted came;
+    int rc = 0;
 
     view_put(&asked_view, &(struct row_of){.scenario = scenario}, row);
     came = attempt_run(&attempt, simulate_numbers_of(scenario));
@@ -138,7 +140,8 @@ int outcome_simulate(json_t *row, const struct scenario *scenario, const struct 
         const char *refused = anchors ? certainty_anchor(&arena, &run->metrics, run->workload->scenario, anchors) : NULL;
 
         view_put(&ended_view, &(struct row_of){.refused = refused, .metrics = metrics_of(run)}, row);
+        rc = more ? more(row, scenario, run, err) : 0;
     }
     arena_release(&arena);
-    return attempt_end(&attempt, err);
+    return attempt_end(&attempt, err) ? -1 : rc;
 }

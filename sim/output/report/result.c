@@ -200,6 +200,11 @@ double result_cost(const struct run *run)
     return result_gpu_hours(run) * run->workload->scenario->price;
 }
 
+double result_by_tokens(const struct run *run, double amount)
+{
+    return 1e6 * amount / (run->metrics.tokens_per_s * run->metrics.iteration_time);
+}
+
 static bool is_calibrated(const struct run *run)
 {
     return costs_calibrated(scenario_first_costs(run->workload->scenario));

@@ -23,6 +23,8 @@ const char *setup_text(struct arena *arena, const struct scenario *scenario);
 /* GPU-hours of the iteration; the $ that they cost, NaN: no price is said. */
 double result_gpu_hours(const struct run *run);
 double result_cost(const struct run *run);
+/* The same by a million tokens; NaN: the model has none. */
+double result_by_tokens(const struct run *run, double amount);
 /* Schedule, degrees, setup_text and the software, in words. */
 json_t *setup_json(const struct scenario *scenario);
 /* Versions of its weights that a rank holds at most; 1 unless the schedule is asynchronous. */
@@ -41,6 +43,9 @@ extern const struct view asked_view, ended_view, point_view;
     ROW(cost, json_finite(result_cost(it)), \
         "of the iteration, $: iteration_time_s x gpus_paid x price; null: the scenario says no price") \
     ROW(gpu_hours, json_finite(result_gpu_hours(it)), "of the iteration: iteration_time_s x gpus_paid / 3600") \
+    ROW(cost_per_million_tokens, json_finite(result_by_tokens(it, result_cost(it))), "cost, $, by a million tokens") \
+    ROW(kwh_per_million_tokens, json_finite(result_by_tokens(it, it->metrics.energy / JOULES_A_KWH)), \
+        "energy_j by a million tokens, in kWh") \
     ROW(weight_versions, json_integer(result_weight_versions(it->workload)), \
         "that a rank holds at most: more than 1 under asynchronous schedules")
 

@@ -37,14 +37,4 @@ static inline void bytes_integer(struct bytes *bytes, long long value)
     bytes->length = (size_t)(decimal_integer(value, bytes->data + bytes->length) - bytes->data);
 }
 
-/* ns as microseconds with 3 decimals. */
-static inline void bytes_us(struct bytes *bytes, int64_t ns)
-{
-    int part = (int)(ns % 1000);
-    char digits[4] = {'.', (char)('0' + part / 100), (char)('0' + part / 10 % 10), (char)('0' + part % 10)};
-
-    bytes_integer(bytes, ns / 1000);
-    bytes_put(bytes, digits, 4);
-}
-
 #endif

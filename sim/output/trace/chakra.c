@@ -166,8 +166,6 @@ static void list_items(const struct plan *plan)
     array_sort(chakra->items.items, chakra->items.count, sizeof *chakra->items.items, by_start);
 }
 
-struct chakra_file { struct trace_file file; struct plan *plan; };
-
 static void write_rank(const struct trace_file *file, FILE *out)
 {
     struct plan *plan = ((const struct chakra_file *)file)->plan;
@@ -195,24 +193,59 @@ static void write_rank(const struct trace_file *file, FILE *out)
     bytes_flush(&chakra->bytes);
 }
 
-/* {"1": [0, 4], ...}: the ranks of each group. */
+static int by_number(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
+/* {"1": [0, 4], ..., "9 node 0": [0, 1]}: the NPUs of each group, and of each node, which no collective names. ASTRA-sim takes
+ * the number before the blank. */
 static void write_groups(const struct trace_file *file, FILE *out)
 {
     const struct trace *trace = file->trace;
+    const struct chakra *chakra = ((const struct chakra_file *)file)->chakra;
     const char *before = "{";
+    int *npus = xcalloc((size_t)chakra->npus + 1, sizeof *npus);
 
     for (size_t i = 0; i < trace->run.groups.count; i++) {
         const struct recorded_group *group = &trace->run.groups.items[i];
 
-        if (group->nranks < 2)
+        if (group->nranks < 2 || !chakra->whole[i])
             continue;
+        for (int k = 0; k < group->nranks; k++)
+            npus[k] = chakra->npu[group->ranks[k]];
+        array_sort(npus, (size_t)group->nranks, sizeof *npus, by_number);
         fprintf(out, "%s\n  \"%zu\": [", before, i + 1);
         for (int k = 0; k < group->nranks; k++)
-            fprintf(out, k ? ", %d" : "%d", group->ranks[k]);
+            fprintf(out, k ? ", %d" : "%d", npus[k]);
         fputc(']', out);
         before = ",";
     }
-    fputs(*before == '{' ? "{}\n" : "\n}\n", out);
+    for (int i = 0; i < chakra->npus; i++) {
+        if (chakra->node_of[i] < 0)
+            continue;
+        if (i && chakra->node_of[i - 1] == chakra->node_of[i])
+            fprintf(out, ", %d", i);
+        else
+            fprintf(out, "%s\n  \"%zu node %d\": [%d", i ? "]," : before, trace->run.groups.count + 1 + (size_t)chakra->node_of[i],
+                    chakra->node_of[i], i);
+        before = "]";
+    }
+    fputs(*before == '{' ? "{}\n" : *before == ']' ? "]\n}\n" : "\n}\n", out);
+    free(npus);
+}
+
+/* Groups of which all ranks are written: ASTRA-sim knows no others, and what they exchange is a time. */
+static void find_whole(struct chakra *chakra)
+{
+    const struct trace *trace = chakra->trace;
+
+    chakra->whole = xcalloc(trace->run.groups.count + 1, sizeof *chakra->whole);
+    for (size_t i = 0; i < trace->run.groups.count; i++) {
+        chakra->whole[i] = true;
+        for (int k = 0; k < trace->run.groups.items[i].nranks; k++)
+            chakra->whole[i] &= written(trace, trace->run.groups.items[i].ranks[k]);
+    }
 }
 
 static int by_span(const void *a, const void *b)
@@ -287,17 +320,17 @@ static int check_spans(const struct trace *trace, struct error *err)
 static int write_files(struct plan *plan, FILE *log, struct error *err)
 {
     const struct trace *trace = plan->chakra->trace;
-    struct trace_file groups = {trace, -1, write_groups, false};
+    struct chakra_file groups = {{trace, -1, write_groups, "groups"}, plan->chakra, plan};
 
     for (int rank = 0; (rank = recorded_next_rank(&trace->run, rank)) >= 0; rank++) {
-        struct chakra_file file = {{trace, rank, write_rank, true}, plan};
+        struct chakra_file file = {{trace, rank, write_rank, NULL}, plan->chakra, plan};
         char name[40];
 
-        snprintf(name, sizeof name, "dtsim.%d.et", rank);
+        snprintf(name, sizeof name, "dtsim.%d.et", plan->chakra->npu[rank]);
         if (trace_put(name, &file.file, false, log, err))
             return -1;
     }
-    return trace_put("dtsim.json", &groups, false, log, err);
+    return trace_put("dtsim.json", &groups.file, false, log, err) || chakra_write_machine(plan->chakra, log, err) ? -1 : 0;
 }
 
 int chakra_write(struct trace *trace, FILE *log, struct error *err)
@@ -312,6 +345,8 @@ int chakra_write(struct trace *trace, FILE *log, struct error *err)
     chakra.latest = xcalloc(trace->run.lanes.count, sizeof *chakra.latest);
     chakra.nodes = xcalloc(trace->run.spans.count, sizeof *chakra.nodes);
     chakra.receives = xcalloc(trace->run.spans.count, sizeof *chakra.receives);
+    chakra_place(&chakra);
+    find_whole(&chakra);
     find_parts(&plan);
     find_sends(&plan);
     rc = write_files(&plan, log, err);
@@ -322,6 +357,9 @@ int chakra_write(struct trace *trace, FILE *log, struct error *err)
     free(chakra.latest);
     free(chakra.nodes);
     free(chakra.receives);
+    free(chakra.npu);
+    free(chakra.node_of);
+    free(chakra.whole);
     free(chakra.deps.items);
     free(chakra.items.items);
     free(chakra.node.items);

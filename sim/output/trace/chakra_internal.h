@@ -16,6 +16,9 @@ struct chakra {
     struct bytes bytes;
     struct protobuf_message node, inner;
     int rank;
+    int *npu;                /* a rank of all replicas: its NPU, in the order of the machine; -1: it is not written */
+    int *node_of, npus;      /* an NPU: its node, or -1; and how many there are */
+    bool *whole;             /* a group: all its ranks are written */
     uint32_t next;           /* the next node's id, from 1 */
     struct { uint32_t *items; size_t count, capacity; } deps;    /* of the next node */
     int64_t *sums;           /* a lane, then communication within works, then receives: ns of its nodes so far */
@@ -25,6 +28,15 @@ struct chakra {
     struct { struct item *items; size_t count, capacity; } items;
     size_t shorter;          /* nodes shorter than 0.5 us */
 };
+
+/* A file of it. */
+struct plan;
+struct chakra_file { struct trace_file file; struct chakra *chakra; struct plan *plan; };
+
+/* chakra_places.c: numbers the NPUs; npu and node_of are the caller's to free. */
+void chakra_place(struct chakra *chakra);
+/* Writes what is between NPUs, and tells how ASTRA-sim is started. */
+int chakra_write_machine(struct chakra *chakra, FILE *log, struct error *err);
 
 /* chakra_nodes.c: each writes a node that waits for `deps`, and gives its id. */
 /* Seconds on a lane, of no communication that Chakra knows. */

@@ -90,7 +90,8 @@ bool chakra_exchanges(const struct chakra *chakra, const struct recorded_span *s
 {
     int group = recorded_group_at(&chakra->trace->run, span->group, chakra->rank);
 
-    return comm_types[span->op] >= 0 && span->bytes > 0 && group >= 0 && chakra->trace->run.groups.items[group].nranks > 1;
+    return comm_types[span->op] >= 0 && span->bytes > 0 && group >= 0 && chakra->whole[group] &&
+           chakra->trace->run.groups.items[group].nranks > 1;
 }
 
 uint32_t chakra_collective(struct chakra *chakra, const struct recorded_span *span, int64_t start, size_t lane)
@@ -117,8 +118,8 @@ uint32_t chakra_sends(struct chakra *chakra, const struct recorded_span *span, b
     /* a receive stands beside all lanes */
     begin_node(chakra, recorded_text(&chakra->trace->run, span->name), receives ? "receive" : "send", receives ? COMM_RECV : COMM_SEND,
                span->start, span->end, receives ? chakra->trace->run.lanes.count + 1 : span->lane);
-    attribute(chakra, "comm_src", ATTR_INT32, span->rank + shift);
-    attribute(chakra, "comm_dst", ATTR_INT32, span->peer + shift);
+    attribute(chakra, "comm_src", ATTR_INT32, chakra->npu[span->rank + shift]);
+    attribute(chakra, "comm_dst", ATTR_INT32, chakra->npu[span->peer + shift]);
     attribute(chakra, "comm_tag", ATTR_INT32, span->id);
     put_size(chakra, span->bytes);
     return end_node(chakra, false);

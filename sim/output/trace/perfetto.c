@@ -185,5 +185,5 @@ static void write_trace(const struct trace_file *file, FILE *out)
 
 int perfetto_write(struct trace *trace, FILE *log, struct error *err)
 {
-    return trace_put("trace.perfetto-trace", &(struct trace_file){trace, -1, write_trace, true}, true, log, err);
+    return trace_put("trace.perfetto-trace", &(struct trace_file){trace, -1, write_trace, NULL}, true, log, err);
 }

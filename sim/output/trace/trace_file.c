@@ -43,8 +43,8 @@ static void log_file(const char *path, const struct trace_file *file, FILE *log)
         ranks++;
     stat(path, &info);
     fprintf(log, "%s: ", name);
-    if (!file->spans)
-        fputs("groups of ", log);
+    if (file->what)
+        fprintf(log, "%s of ", file->what);
     else
         fprintf(log, "%zu spans of ", count_spans(file));
     fprintf(log, file->rank < 0 ? "%d rank%s" : "rank %d%s", file->rank < 0 ? ranks : file->rank, ranks > 1 ? "s" : "");

@@ -21,7 +21,7 @@ struct trace_file {
     const struct trace *trace;
     int rank;
     void (*write)(const struct trace_file *file, FILE *out);
-    bool spans;              /* it has the spans of its ranks, not their groups alone */
+    const char *what;        /* what it has of its ranks; NULL: their spans */
 };
 /* Writes a file of the trace's folder, or the trace's only file where the request names one (`name` is its name in the
  * folder), and tells about it. */

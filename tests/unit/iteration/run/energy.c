@@ -34,7 +34,7 @@ static void test_said(void **state)
     (void)state;
     run_text(&simulated, SCENARIO);
     assert_true(isnan(simulated.run.metrics.energy) && isnan(energy_power(&simulated.scenario, 2, 2, all)));
-    assert_true(energy_pue(&simulated.scenario) == 1 && energy_nodes(&simulated.scenario) == 2);
+    assert_true(energy_pue(&simulated.scenario) == ENERGY_PUE && energy_nodes(&simulated.scenario) == 2);
     simulated_release(&simulated);
     run_text(&simulated, "model: {stages: {forward: 1 s, backward: 2 s}}\ncluster: {platform: dgx-h100, nodes: 2}\n"
              "batch: {micro_batches: 1}\nstrategy: {data: 12}\n");

@@ -285,12 +285,101 @@ static void test_many_changes_are_single_changes(void **state)
     }
 }
 
+enum { KEYS = 300 };
+
+/* The values of a mapping's keys "k0" to "k299", -1: it has no such key; read from its arrays. */
+static void values_of(const struct node *mapping, int values[KEYS])
+{
+    for (int k = 0; k < KEYS; k++)
+        values[k] = -1;
+    for (size_t i = 0; i < mapping->count; i++) {
+        int key = atoi(mapping->keys[i] + 1);
+
+        assert_int_equal(values[key], -1);
+        values[key] = atoi(mapping->items[i]->text);
+    }
+}
+
+static void check_values(const struct node *mapping, const int expected[KEYS])
+{
+    int values[KEYS];
+    char key[8];
+
+    values_of(mapping, values);
+    for (int k = 0; k < KEYS; k++) {
+        const struct node *value;
+
+        snprintf(key, sizeof key, "k%d", k);
+        value = node_get(mapping, key);
+        assert_int_equal(values[k], expected[k]);
+        assert_int_equal(value ? atoi(value->text) : -1, expected[k]);
+    }
+}
+
+static struct node *random_mapping(struct arena *arena, uint64_t *drawn, int expected[KEYS])
+{
+    struct node *mapping = node_mapping(arena);
+
+    for (int k = 0; k < KEYS; k++)
+        expected[k] = -1;
+    for (int i = (int)(random_bits(7, (*drawn)++) % 400); i > 0; i--) {
+        int key = (int)(random_bits(7, (*drawn)++) % KEYS);
+
+        expected[key] = i;
+        node_put(arena, mapping, arena_printf(arena, "k%d", key), node_scalar(arena, arena_printf(arena, "%d", i), false));
+    }
+    return mapping;
+}
+
+/* Mappings of any size have each key once, and find it: as they grow, merged, copied and changed, and read with `<<`. */
+static void test_large_mappings(void **state)
+{
+    uint64_t drawn = 0;
+
+    (void)state;
+    for (int trial = 0; trial < 100; trial++) {
+        struct arena arena = {0};
+        struct error err = {0};
+        int a[KEYS], b[KEYS], both[KEYS];
+        struct node *one = random_mapping(&arena, &drawn, a), *two = random_mapping(&arena, &drawn, b), copy = *two, *read;
+        const char *text = "x: &x {";
+
+        check_values(one, a);
+        assert_int_equal(conf_set(&arena, &copy, "k299=1000", &err), 0);
+        check_values(two, b);
+        node_put(&arena, two, "k298", node_scalar(&arena, "2000", false));
+        b[298] = 2000;
+        check_values(two, b);
+        for (int k = 0; k < KEYS; k++)
+            both[k] = b[k] >= 0 ? b[k] : a[k];
+        check_values(node_merge(&arena, one, two), both);
+        b[298] = node_get(&copy, "k298") ? atoi(node_get(&copy, "k298")->text) : -1;
+        b[299] = 1000;
+        check_values(&copy, b);
+        for (int k = 0; k < KEYS; k++) {
+            text = a[k] < 0 ? text : arena_printf(&arena, "%sk%d: %d, ", text, k, a[k]);
+            both[k] = b[k] >= 0 ? b[k] : a[k];
+        }
+        text = arena_printf(&arena, "%s}\ny: {<<: *x, ", text);
+        for (int k = 0; k < KEYS; k++)
+            text = b[k] < 0 ? text : arena_printf(&arena, "%sk%d: %d, ", text, k, b[k]);
+        assert_int_equal(conf_parse(&arena, "f", arena_printf(&arena, "%s}\n", text), strlen(text) + 2, &read, &err), 0);
+        check_values(node_get(read, "y"), both);
+        text = arena_printf(&arena, "%sk299: 1}\n", text);
+        assert_int_equal(conf_parse(&arena, "f", text, strlen(text), &read, &err), -1);
+        assert_string_equal(err.messages[0].text, "duplicate key 'k299'; first given at line 2");
+        error_release(&err);
+        arena_release(&arena);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_set),
         cmocka_unit_test(test_set_leaves_a_copy_of_the_root_alone),
         cmocka_unit_test(test_many_changes_are_single_changes),
+        cmocka_unit_test(test_large_mappings),
         cmocka_unit_test(test_set_is_bounded_in_depth),
         cmocka_unit_test(test_print),
         cmocka_unit_test(test_print_json),

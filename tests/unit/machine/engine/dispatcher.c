@@ -7,6 +7,8 @@
 #include "engine/dispatcher.h"
 #include "engine/replay.h"
 
+#include <stdlib.h>
+
 static const struct cluster cluster = {.nodes = 1, .kinds[0].gpus = 4,
                                        .kinds[0].inside = {.bandwidth = 1, .efficiency = 1, .latency = 0.5}};
 
@@ -18,10 +20,21 @@ static uint32_t add(struct program *program, enum op_kind kind, uint32_t lane, d
                        .transfer.dst = 1}, deps, dep >= 0);
 }
 
+/* The costs of transfers that may all share links; the caller frees them. */
+static struct transfer_cost *shared_costs(const struct program *program)
+{
+    struct transfer_cost *costs = transfer_costs(program, &cluster);
+
+    for (size_t i = 0; i < program->traits.count; i++)
+        costs[i].shares = true;
+    return costs;
+}
+
 static void test_settles_ahead(void **state)
 {
     struct program program = {.ranks = 1};
     struct dispatcher dispatcher = {0};
+    struct transfer_cost *costs;
     double start[6], end[6];
     uint32_t a, b, id;
 
@@ -34,7 +47,8 @@ static void test_settles_ahead(void **state)
     add(&program, OP_TRANSFER, b, 0, 1);        /* waits for its lane */
     add(&program, OP_COMPUTE, a, 1, 3);
     add(&program, OP_COMPUTE, a, 0, -1);
-    dispatcher_init(&dispatcher, &program, &cluster, start, end);
+    costs = shared_costs(&program);
+    dispatcher_init(&dispatcher, &program, costs, start, end);
     assert_true(start[1] == 1 && end[1] == 3);
     assert_int_equal(dispatcher_ready(&dispatcher), 1);
     assert_int_equal(dispatcher.left, 4);
@@ -49,6 +63,7 @@ static void test_settles_ahead(void **state)
     assert_true(start[4] == 10.5 && end[4] == 11.5);
     assert_true(start[5] == 11.5 && end[5] == 11.5);
     dispatcher_release(&dispatcher);
+    free(costs);
     program_release(&program);
 }
 
@@ -58,6 +73,7 @@ static void test_order_of_ready(void **state)
     enum { LANES = 3, EACH = 4 };
     struct program program = {.ranks = 1};
     struct dispatcher dispatcher = {0};
+    struct transfer_cost *costs;
     double start[LANES * EACH], end[LANES * EACH];
     uint32_t id;
 
@@ -66,7 +82,8 @@ static void test_order_of_ready(void **state)
         program_lane(&program, 0, LANE_COLLECTIVE, (int)l);
     for (uint32_t i = 0; i < LANES * EACH; i++)
         add(&program, OP_TRANSFER, i % LANES, 1, -1);
-    dispatcher_init(&dispatcher, &program, &cluster, start, end);
+    costs = shared_costs(&program);
+    dispatcher_init(&dispatcher, &program, costs, start, end);
     for (uint32_t i = 0; i < LANES * EACH; i++) {
         assert_int_equal(dispatcher_ready(&dispatcher), LANES < LANES * EACH - i ? LANES : LANES * EACH - i);
         assert_true(dispatcher_take(&dispatcher, &id));
@@ -75,12 +92,46 @@ static void test_order_of_ready(void **state)
     }
     assert_int_equal(dispatcher.left, 0);
     dispatcher_release(&dispatcher);
+    free(costs);
+    program_release(&program);
+}
+
+/* Alone on its links, a transfer needs no engine; nor does one that has met nobody. */
+static void test_settles_alone(void **state)
+{
+    struct program program = {.ranks = 1};
+    struct dispatcher dispatcher = {0};
+    static const bool met[2] = {false, true};
+    struct transfer_cost *costs;
+    double start[2], end[2];
+    uint32_t id;
+
+    (void)state;
+    for (int lane = 0; lane < 2; lane++)
+        add(&program, OP_TRANSFER, program_lane(&program, 0, LANE_COLLECTIVE, lane), 7, -1);
+    costs = transfer_costs(&program, &cluster);
+    dispatcher_init(&dispatcher, &program, costs, start, end);
+    assert_int_equal(dispatcher.left, 0);
+    assert_true(end[0] == 7.5 && end[1] == 7.5);
+    dispatcher_release(&dispatcher);
+    free(costs);
+    costs = shared_costs(&program);
+    dispatcher.met = met;
+    dispatcher_init(&dispatcher, &program, costs, start, end);
+    assert_true(end[0] == 7.5);
+    assert_true(dispatcher_take(&dispatcher, &id));
+    assert_int_equal(id, 1);
+    dispatcher_end(&dispatcher, id, 9);
+    assert_int_equal(dispatcher.left, 0);
+    dispatcher_release(&dispatcher);
+    free(costs);
     program_release(&program);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_settles_alone),
         cmocka_unit_test(test_settles_ahead),
         cmocka_unit_test(test_order_of_ready),
     };

@@ -8,6 +8,7 @@
 #include "random_topology.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { FLOWS = 60, CLUSTERS = 200, LINKS = 4 * 64 + MOST_LINKS_BETWEEN };
@@ -73,34 +74,47 @@ static void assert_max_min(const struct given *given)
     }
 }
 
-static void start(struct flows *flows, uint32_t flow, int src, int dst, double units, double now, bool planned)
+static void start(struct flows *flows, const struct sharing *sharing, uint32_t flow, int src, int dst, double units, double now)
 {
-    struct flow_route route = flows_route(flows, src, dst);
+    struct flow_route route = flows_route(flows, sharing, src, dst);
 
-    if (planned)
-        flows_narrow(flows, &route);
     flows_start(flows, flow, &route, units, now, 0);
 }
 
-/* Where a flow goes. */
-static void draw_route(struct given *given, int f)
+static void add_transfer(struct program *program, uint32_t lane, int src, int dst)
 {
-    int gpus = cluster_gpus(given->cluster);
-
-    given->src[f] = draw(gpus);
-    given->dst[f] = (given->src[f] + 1 + draw(gpus - 1)) % gpus;
+    program_add(program, (struct new_op){.kind = OP_TRANSFER, .lane = lane, .amount = 1,
+                                         .transfer = {.src = (uint32_t)src, .dst = (uint32_t)dst}}, NULL, 0);
 }
 
-/* Always the same way: few flows, so that some share no link. */
-static void plan(struct given *given, struct flows *flows)
+static struct sharing sharing_of_program(struct program *program, const struct cluster *cluster)
 {
-    for (int f = 0; f < FLOWS / 10; f++) {
-        struct flow_route route;
+    struct transfer_cost *costs = transfer_costs(program, cluster);
+    struct sharing sharing = sharing_of(program, cluster, costs);
 
-        draw_route(given, f);
-        route = flows_route(flows, given->src[f], given->dst[f]);
-        flows_plan(flows, &route);
+    free(costs);
+    program_release(program);
+    return sharing;
+}
+
+/* Flows of up to so many routes each, and the links that they share. */
+enum { WAYS = 3 };
+struct ways { int count, src[FLOWS][WAYS], dst[FLOWS][WAYS]; };
+
+static struct sharing draw_ways(const struct cluster *cluster, int flows, struct ways *ways)
+{
+    struct program program = {.ranks = 1};
+    int gpus = cluster_gpus(cluster);
+
+    for (int f = 0; f < flows; f++) {
+        program_lane(&program, 0, LANE_COLLECTIVE, f);
+        for (int way = 0; way < ways->count; way++) {
+            ways->src[f][way] = draw(gpus);
+            ways->dst[f][way] = (ways->src[f][way] + 1 + draw(gpus - 1)) % gpus;
+            add_transfer(&program, (uint32_t)f, ways->src[f][way], ways->dst[f][way]);
+        }
     }
+    return sharing_of_program(&program, cluster);
 }
 
 /* Flows come and go at random; after each few of them the rates are max-min fair. All happens at time 0, so that a
@@ -114,27 +128,30 @@ static void test_max_min(void **state)
         struct given given = {.cluster = &cluster};
         struct event_heap ends;
         struct flows flows;
-        bool planned = i % 2;
+        int count = i % 2 ? FLOWS / 10 : FLOWS;      /* few: some share no link */
+        struct ways ways = {.count = i % 2 ? 1 : WAYS};
+        struct sharing sharing;
 
         seed = i;
         cluster.nodes = 2 + draw(6);
         cluster.kinds[0].gpus = 1 + draw(4);
         cluster.kinds[0].nics.count = 1 + draw(cluster.kinds[0].gpus);
         random_topology(&cluster, draw(RANDOM_TOPOLOGIES));
+        sharing = draw_ways(&cluster, count, &ways);
+        if (!sharing.any)
+            continue;
         event_heap_init(&ends, FLOWS);
         flows_init(&flows, &cluster, FLOWS, 1, 1e-9, &ends);
-        if (planned)
-            plan(&given, &flows);
         for (int step = 0; step < 20; step++) {
             for (int k = draw(12); k >= 0; k--) {
-                int f = draw(planned ? FLOWS / 10 : FLOWS);
+                int f = draw(count), way = draw(ways.count);
 
                 if (given.there[f]) {
                     flows_stop(&flows, (uint32_t)f);
                 } else {
-                    if (!planned)
-                        draw_route(&given, f);
-                    start(&flows, (uint32_t)f, given.src[f], given.dst[f], 1e9, 0, planned);
+                    given.src[f] = ways.src[f][way];
+                    given.dst[f] = ways.dst[f][way];
+                    start(&flows, &sharing, (uint32_t)f, given.src[f], given.dst[f], 1e9, 0);
                 }
                 given.there[f] = !given.there[f];
             }
@@ -146,6 +163,7 @@ static void test_max_min(void **state)
         }
         flows_release(&flows);
         event_heap_release(&ends);
+        sharing_release(&sharing);
     }
 }
 
@@ -154,17 +172,23 @@ static void test_progress(void **state)
 {
     static const struct cluster cluster = {.nodes = 1, .kinds[0].gpus = 3,
                                            .kinds[0].inside = {.bandwidth = 1, .efficiency = 1}};
+    struct program program = {.ranks = 1};
     struct event_heap ends;
     struct flows flows;
+    struct sharing sharing;
     uint32_t ids[2];
 
     (void)state;
+    for (int lane = 0; lane < 2; lane++)
+        add_transfer(&program, program_lane(&program, 0, LANE_COLLECTIVE, lane), 0, 1 + lane);
+    sharing = sharing_of_program(&program, &cluster);
+    assert_true(sharing.any);
     event_heap_init(&ends, 2);
     flows_init(&flows, &cluster, 2, 1, 0, &ends);
-    start(&flows, 0, 0, 1, 10, 0, false);
+    start(&flows, &sharing, 0, 0, 1, 10, 0);
     flows_share(&flows, 0);
     assert_true(ends.entries[0].time == 10);
-    start(&flows, 1, 0, 2, 3, 4, false);
+    start(&flows, &sharing, 1, 0, 2, 3, 4);
     flows_share(&flows, 4);
     assert_int_equal(event_heap_pop(&ends, ids), 1);
     assert_int_equal(ids[0], 1);
@@ -175,6 +199,7 @@ static void test_progress(void **state)
     assert_true(ends.entries[0].time == 13);
     flows_release(&flows);
     event_heap_release(&ends);
+    sharing_release(&sharing);
 }
 
 int main(void)

@@ -9,8 +9,9 @@
 #define CLUSTER "{" NODES(2, 2) NETWORK(2, "{xml: p.xml}") "}"
 
 /* Two switches of two hosts, with a line of both directions between them. */
-#define HEAD "<?xml version=\"1.0\"?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n" \
-    "<platform version=\"4.1\">\n<zone id=\"all\" routing=\"Full\">\n"
+#define PROLOG "<?xml version=\"1.0\"?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n<platform version=\"4.1\">\n"
+#define ZONE "<zone id=\"all\" routing=\"Full\">\n"
+#define HEAD PROLOG ZONE
 #define SWITCH(n) "<cluster id=\"n" #n "\" prefix=\"host-" #n ".gpu-\" suffix=\"\" radical=\"0-1\" speed=\"1f\" " \
     "bw=\"20GBps\" lat=\"1us\" router_id=\"r" #n "\"/>\n"
 #define SPINE(policy) "<link id=\"spine\" bandwidth=\"5GBps\" latency=\"2us\" sharing_policy=\"" policy "\"/>\n"
@@ -120,6 +121,47 @@ static void test_hosts(void **state)
                    "test.yaml:1:128: topology: xml: the cluster does not say how many nodes it has; expected 'nodes'");
 }
 
+/* Four hosts of names without numbers of nodes, on a link each, whose names are long, and a backbone. */
+#define FOUR(policy, bandwidth) HEAD "<cluster id=\"a_cluster_with_a_name_that_is_long_enough_for_all\" prefix=\"c-\" suffix=\".site.org\" " \
+    "radical=\"8-11\" speed=\"1f\" bw=\"20GBps\" lat=\"1us\" bb_bw=\"" bandwidth "\" bb_lat=\"3us\" bb_sharing_policy=\"" policy "\"/>\n" TAIL
+
+/* Hosts by a pattern, in the order of their numbers; by a list; for all GPUs of a node. */
+static void test_named(void **state)
+{
+    struct cluster cluster;
+    struct route route;
+    char up[48], other[48];
+
+    (void)state;
+    write_file("p.xml", FOUR("SHARED", "5GBps"));
+    cluster = load_good("{" NODES(4, 1) NETWORK(1, "{xml: p.xml, hosts: 'c-*'}") "}");
+    assert_string_equal(cluster_topology_note(&cluster), "GPUs 0, 1, ... are the hosts c-8.site.org, c-9.site.org, c-10.site.org, "
+                        "c-11.site.org");
+    route = cluster_route(&cluster, 0, 3);
+    assert_int_equal(route.count, 5);    /* nic, link, backbone, link, nic */
+    assert_close(route.latency, 5e-6 + 5e-6);
+    assert_close(route.bandwidth, 5e9);
+    cluster_link_name(&cluster, route.links[1], up, sizeof up);
+    cluster_link_name(&cluster, route.links[3], other, sizeof other);
+    assert_true(strcmp(up, other) && strlen(up) < 40 && !strncmp(up, "a_cluster_with_a_name_that_", 27));
+    cluster = load_good("{" NODES(2, 1) NETWORK(1, "{xml: p.xml, hosts: [c-11.site.org, 'c-?.site.org']}") "}");
+    assert_string_equal(cluster_topology_note(&cluster), "GPUs 0, 1, ... are the hosts c-11.site.org, c-8.site.org; of the hosts of p 2 are "
+                        "no GPU of the cluster: c-10.site.org, c-9.site.org");
+    cluster = load_good("{" NODES(4, 2) NETWORK(1, "{xml: p.xml, hosts: 'c-*'}") "}");
+    assert_non_null(strstr(cluster_topology_note(&cluster), "nodes 0, 1, ... are the hosts c-8.site.org"));
+    assert_int_equal(cluster_route(&cluster, 1, 7).count, 5);
+    expect_message("{" NODES(5, 1) NETWORK(1, "{xml: p.xml, hosts: 'c-*'}") "}", "test.yaml:1:160: topology: hosts: 'p.xml' has no host 4; "
+                   "expected a host for each of 5 GPUs, or of 5 nodes; its hosts that are left: none");
+    expect_message("{" NODES(2, 1) NETWORK(1, "{xml: p.xml, hosts: [c-8.site.org, d]}") "}", "test.yaml:1:160: topology: hosts: 'p.xml' has "
+                   "no d, host 1; expected a host for each of 2 GPUs, or of 2 nodes; its hosts that are left: c-10.site.org, "
+                   "c-11.site.org, c-9.site.org");
+    /* a link that is not shared bounds nothing where it is as fast as others of the way */
+    write_file("p.xml", FOUR("FATPIPE", "20GBps"));
+    cluster = load_good("{" NODES(4, 1) NETWORK(1, "{xml: p.xml, hosts: 'c-*'}") "}");
+    assert_close(cluster_route(&cluster, 0, 3).bandwidth, 10e9);
+    assert_close(cluster_crowding(&cluster, 0, 3), 1);
+}
+
 /* Writes the cluster's network as a file: each link of its topology, and each pair's route. */
 static void export(const struct cluster *cluster)
 {
@@ -214,10 +256,36 @@ static void refuse(const char *file, const char *words)
     error = (struct error){0};
 }
 
+/* The same, at a place of the file. */
+static void refuse_at(const char *file, int line, int column, const char *words)
+{
+    struct cluster cluster;
+
+    write_file("p.xml", file);
+    assert_int_equal(load(CLUSTER, &cluster), -1);
+    if (!strstr(error.messages[0].loc.file, "p.xml") || error.messages[0].loc.line != line || error.messages[0].loc.column != column)
+        fail_msg("expected %d:%d, found %s:%d:%d: %s", line, column, error.messages[0].loc.file, error.messages[0].loc.line,
+                 error.messages[0].loc.column, error.messages[0].text);
+    error_release(&error);
+    error = (struct error){0};
+    refuse(NULL, words);
+}
+
+/* SimGrid names a line, or nothing; the attribute with the value that it names is found. */
+static void test_places(void **state)
+{
+    (void)state;
+    refuse_at(HEAD SWITCH(0) SWITCH(1) "<link id=\"spine\" bandwidth=\"5Gfoo\" latency=\"2us\"/>\n" TAIL, 7, 18, "bandwidth: unknown unit: Gfoo");
+    refuse_at(HEAD SWITCH(0) SWITCH(1) "<link id=\"spine\" bandwidth=\"5GBps\" latency=\"long\"/>\n" TAIL, 7, 36, "latency: cannot parse number:long");
+    refuse_at(HEAD SWITCH(0) SWITCH(1) ROUTE(UP) TAIL, 7, 64, "id: Link not found: spine");
+    refuse_at(HEAD SWITCH(0) SWITCH(1) "<link id=\"spine\" latency=\"2us\"/>\n" TAIL, 7, 1, "Required attribute `bandwidth'");
+    refuse_at(HEAD SWITCH(0) SWITCH(1) "<lnk id=\"spine\"/>\n" TAIL, 7, 1, "Unexpected character `<'");
+}
+
 static void test_mistakes(void **state)
 {
     (void)state;
-    refuse("hello", "p.xml:1: Invalid XML");
+    refuse("hello", "Unexpected character `h' in prolog");
     refuse(HEAD SWITCH(0), "Premature EOF");
     refuse(HEAD SWITCH(0) SWITCH(1) TAIL, "Bad gateways for route from 'host-0.gpu-0' to 'host-1.gpu-0'");
     refuse(HEAD SWITCH(0) SWITCH(0) TAIL, "second");
@@ -242,11 +310,16 @@ static void test_hostile(void **state)
 
     (void)state;
     refuse("<?xml version=\"1.0\"?>\n<!DOCTYPE a [<!ENTITY b \"b\"><!ENTITY c \"&b;&b;&b;&b;\">]>\n<platform version=\"4.1\">"
-           "<zone id=\"&c;\" routing=\"Full\"/></platform>", "p.xml:2: Invalid XML");
+           "<zone id=\"&c;\" routing=\"Full\"/></platform>", "DOCTYPE");
     refuse(HEAD "<zone id=\"a\" routing=\"Full\"><zone id=\"a\" routing=\"Full\"/></zone>" TAIL, "topology: xml: ");
     if (!ADDRESS_SANITIZER)              /* which takes no limit of memory */
         refuse(HEAD "<cluster id=\"n0\" prefix=\"host-0.gpu-\" suffix=\"\" radical=\"0-999999999\" speed=\"1f\" bw=\"1Bps\" "
                "lat=\"1us\"/>" TAIL, "topology: xml: ");
+    write_file("p.xml", arena_printf(&arena, PROLOG "<config><prop id=\"tracing\" value=\"yes\"/><prop id=\"tracing/filename\" "
+                                     "value=\"%s/trace\"/></config>" ZONE SWITCH(0) SWITCH(1) SPINE("SHARED")
+                                     ROUTE("<link_ctn id=\"spine\"/>") TAIL, folder));
+    load_good(CLUSTER);
+    assert_int_not_equal(access(arena_printf(&arena, "%s/trace", folder), F_OK), 0);
     write_file("p.xml", "<");
     assert_int_equal(truncate(path, 1 << 30), 0);
     refuse(NULL, "has 1073 MB; expected at most 67");
@@ -273,7 +346,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_routes), cmocka_unit_test(test_key), cmocka_unit_test(test_hosts), cmocka_unit_test(test_same_as_topology),
-        cmocka_unit_test(test_mistakes), cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_mistakes), cmocka_unit_test(test_hostile), cmocka_unit_test(test_named), cmocka_unit_test(test_places),
     };
 
     return cmocka_run_group_tests_name("simgrid_file", tests, setup, teardown);

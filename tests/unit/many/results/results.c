@@ -73,12 +73,12 @@ static void choose_now(struct results *results, const struct asked *asked)
 
     results_keep_numbers(results, keys, asked->front ? 2 : 0);
     if (asked->front) {
-        results_front(results, keys, (const bool[]){false, true}, 2);
+        results_front(results, keys, (const bool[]){false, true}, 2, (struct results_keys){NULL, 0});
         return;
     }
     results_sort(results, results_find(results, asked->by), true);
     if (asked->per)
-        results_per(results, results_find(results, asked->per), 1);
+        results_per(results, (struct results_keys){(const int[]){results_find(results, asked->per)}, 1}, 1);
     results_keep_first(results, asked->most);
 }
 
