@@ -56,6 +56,14 @@ fixed()
         { grep -v "^${set%%=*}[.]" usual; echo "${set%%=*}"; } | sort -u >expected
         axes | sort | diff expected - || fail "$set: other axes are searched"
     done
+    # replicas that follow from the nodes are said by imports, and hold no degree
+    scenario dgx-a100 2 'strategy: {tensor: 2, data: 8}'
+    plan --verify 0 --set strategy.tensor=1,2,4 --set strategy.pipeline=1,2 || fail "$(cat err)"
+    axes >searched
+    grep -o '"iteration_time_s":[^,]*' plan.json >times
+    scenario dgx-a100 2
+    plan --verify 0 --set strategy.tensor=1,2,4 --set strategy.pipeline=1,2 || fail "$(cat err)"
+    { axes | cmp - searched && grep -o '"iteration_time_s":[^,]*' plan.json | cmp - times; } || fail "a number of replicas that follows is held"
     plan --verify 0 --set strategy.tensor=1,2 || fail "$(cat err)"
     [ "$(axes)" = strategy.tensor ] || fail "a choice that is named is searched alone: $(axes)"
     for set in strategy.split strategy.stages_on batch.shares strategy.all_reduce; do

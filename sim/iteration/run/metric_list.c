@@ -36,6 +36,8 @@
     M(ROW, anchor_factor_exposed_communication, anchored.classes[ANCHOR_COMMUNICATION], 1, METRIC_SHARE, \
       "the same of exposed communication alone") \
     M(ROW, anchor_factor_host, anchored.classes[ANCHOR_HOST], 1, METRIC_SHARE, "the same of waits for launches alone") \
+    M(ROW, anchor_is_this_run, anchored.same, 1, METRIC_SHARE, \
+      "1: one of them is this run, whose time is the measured one; 0; null: there are none") \
     M(ROW, uncorrected_iteration_time_s, anchored.time, 1, METRIC_TIME, \
       "iteration_time_s before anchors corrected it; null: there are none") \
     M(ROW, makespan_s, makespan, 1, METRIC_TIME, "from the first operation simulated to the end of the last") \

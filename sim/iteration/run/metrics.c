@@ -274,7 +274,7 @@ double metrics_iteration_time(const struct workload *workload, const struct time
 #define NOTHING_STATED \
     .imbalance = NAN, .jitter = NAN, .iteration_time_p10 = NAN, .iteration_time_p90 = NAN, .lockstep = NAN, .stated_error = NAN, \
     .expected_error = NAN, .expected_longer = NAN, .expected_alike = NAN, .expected_ratio = NAN, .expected_ratio_most = NAN, \
-    .anchored = {NAN, NAN, {NAN, NAN, NAN}, NAN}, .peaks = {{NAN, NAN, false}, {NAN, NAN, false}, {NAN, NAN, false}}, .fits = NAN, \
+    .anchored = {NAN, NAN, {NAN, NAN, NAN}, NAN, NAN}, .peaks = {{NAN, NAN, false}, {NAN, NAN, false}, {NAN, NAN, false}}, .fits = NAN, \
     .power = NAN, .energy = NAN, .energy_error = NAN
 
 /* The window and the account of its seconds, by rank. In the wait for samples no rank computes. */

@@ -79,6 +79,7 @@ struct metrics {
         double factor;               /* all times are those simulated times this */
         double classes[ANCHOR_CLASSES];
         double time;                 /* s, the iteration as it was simulated */
+        double same;                 /* 1: one of them is this run; 0 */
     } anchored;
     double forward, backward;        /* s: a micro-batch's way through one stage, mean, with its group's collectives;
                                         backward is all but the forward and the update: recomputation too */

@@ -314,7 +314,7 @@ static int build(struct space *space, struct node **root, const struct plan_ques
 
     builder.grid->loc = builder.where->loc = (*root)->loc;
     if (!rc)
-        *root = builder.root = space_with_software(space, &builder);
+        *root = builder.root = space_without_data(arena, space_with_software(space, &builder));
     rc = rc || find_variants(&builder) || add_axes(&builder) || read_goal(&builder, &space->goal) ? -1 : 0;
     if (!rc && !builder.facts->nodes && !has_axis(&builder, "cluster.nodes") && !node_at(*root, "strategy.data"))
         rc = error_add(err, EXIT_USAGE, (struct loc){0}, "plan: how many GPUs? The cluster does not say 'nodes'; "

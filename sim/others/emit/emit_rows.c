@@ -115,6 +115,17 @@ static void say_row(void *context, const struct dialect_row *row, const char *na
     emit_say_text(context, name, value);
 }
 
+void emit_forget(struct emit *e, struct node *mapping, const char *key)
+{
+    struct node *kept = node_mapping(e->arena);
+
+    for (size_t i = 0; i < mapping->count; i++)
+        if (strcmp(mapping->keys[i], key))
+            node_put(e->arena, kept, mapping->keys[i], mapping->items[i]);
+    kept->loc = mapping->loc;
+    *mapping = *kept;
+}
+
 void emit_say_rows(struct emit *e, const char *part)
 {
     const struct dialect_ways ways = {true, is_wanted, at_path, said, say_row, at_path, NULL, e};

@@ -96,19 +96,13 @@ static void write_job(struct emit *e)
 /* Stages of as many blocks each are what it has where nobody says a split. */
 static int forget_even_split(struct emit *e, struct node *tree, struct error *err)
 {
-    struct node *strategy = node_at(tree, "strategy"), *split = node_at(tree, "strategy.split");
-    size_t left = 0;
+    const struct node *split = node_at(tree, "strategy.split");
 
     (void)err;
     if (!split || split->kind != NODE_SEQUENCE || !is_split(split, emit_number(e, "model.transformer.layers"), 0, 0) ||
         emit_number(e, "model.transformer.layers") % (long long)split->count != 0)
         return 0;
-    for (size_t i = 0; i < strategy->count; i++)
-        if (strategy->items[i] != split) {
-            strategy->keys[left] = strategy->keys[i];
-            strategy->items[left++] = strategy->items[i];
-        }
-    strategy->count = left;
+    emit_forget(e, node_at(tree, "strategy"), "split");
     return 0;
 }
 

@@ -128,7 +128,9 @@ static void put_layers(struct imported *m)
 
 void megatron_experts(struct imported *m)
 {
-    if (!imported_number(m, "num-experts"))
+    bool deepspeed = imported_given(m, "deepspeed") || imported_given(m, "moe-expert-parallel-size");
+
+    if (imported_number(m, "num-experts") <= deepspeed)      /* of one expert Megatron-DeepSpeed makes a dense block */
         return;
     imported_rows(m, "experts");
     put_layers(m);

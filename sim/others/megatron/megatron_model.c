@@ -74,7 +74,7 @@ static void put_vocabulary(struct imported *m)
     if (!padded)
         padded = imported_number(m, "pad-vocab-size-to");
     if (!size)
-        size = tokenizer_size(m, imported_word(m, patched ? "patch-tokenizer-type" : "tokenizer-type"));
+        size = tokenizer_size(m, imported_word(m, imported_given(m, "patch-tokenizer-type") ? "patch-tokenizer-type" : "tokenizer-type"));
     if (patched && !padded && size)
         padded = size + imported_number(m, "extra-vocab-size");
     if (!padded && !size && patched) {

@@ -26,14 +26,15 @@ static long long chunks_of(struct imported *m)
     return per > 0 && pipeline * per <= layers ? layers / (pipeline * per) : 1;
 }
 
+/* 1F1B is what a scenario has that says no schedule: left out, as the launch leaves it out, a plan searches others too. */
 static void put_schedule(struct imported *m)
 {
     long long chunks = chunks_of(m);
 
-    if (imported_number(m, "pipeline-model-parallel-size") > 1)
-        imported_put(m, "strategy.schedule", chunks > 1 ? "interleaved" : "1f1b");
-    if (chunks > 1)
+    if (chunks > 1) {
+        imported_put(m, "strategy.schedule", "interleaved");
         imported_put(m, "strategy.chunks", "%lld", chunks);
+    }
     imported_rows(m, "group");
     megatron_split(m, chunks);
 }
