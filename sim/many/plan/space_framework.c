@@ -175,8 +175,8 @@ struct node *space_without_data(struct arena *arena, struct node *root)
     error_release(&ignored);
     for (size_t i = 0; i < COUNT(owns); i++)
         free &= !node_at(root, owns[i]);
-    if (!free || (long)degree_of(root, "strategy.data") * degree_of(root, "strategy.tensor") * degree_of(root, "strategy.pipeline") *
-                 degree_of(root, "strategy.context") != (long)facts.nodes * facts.per_node)
+    if (!free || (long long)degree_of(root, "strategy.data") * degree_of(root, "strategy.tensor") * degree_of(root, "strategy.pipeline") *
+                 degree_of(root, "strategy.context") != (long long)facts.nodes * facts.per_node)
         return root;
     whole = space_without(arena, root, "strategy");
     node_put(arena, whole, "strategy", space_without(arena, strategy, "data"));

@@ -68,7 +68,7 @@ const char *emit_megatron_letters(const struct emit *e)
     int i = 0;
 
     for (size_t stage = 0; stage < (split && split->count ? split->count : 1); stage++) {
-        int end = split && split->count ? i + (int)strtol(split->items[stage]->text, NULL, 10) : shape->layers;
+        int end = split && split->count ? i + (int)strtoll(split->items[stage]->text, NULL, 10) : shape->layers;
 
         text = stage ? arena_printf(e->arena, "%s|", text) : text;
         for (; i < end && i < shape->layers; i++)

@@ -22,9 +22,9 @@ const char *emit_text(const struct emit *e, const char *path)
     return text_at(e, strcmp(path, "model.preset") ? e->tree : e->scenario->node, path);
 }
 
-long emit_number(const struct emit *e, const char *path)
+long long emit_number(const struct emit *e, const char *path)
 {
-    return strtol(emit_text(e, path), NULL, 10);
+    return strtoll(emit_text(e, path), NULL, 10);
 }
 
 bool emit_is(const struct emit *e, const char *path, const char *value)

@@ -31,11 +31,11 @@ const char *imported_word(const struct imported *m, const char *name)
     return argument && argument->count ? argument->values[0].text : dialect_row(m->dialect, name, false)->fallback;
 }
 
-long imported_number(const struct imported *m, const char *name)
+long long imported_number(const struct imported *m, const char *name)
 {
     const char *text = imported_word(m, name);
 
-    return text ? strtol(text, NULL, 10) : 0;
+    return text ? strtoll(text, NULL, 10) : 0;
 }
 
 struct loc imported_loc(const struct imported *m, const char *name)
@@ -104,9 +104,9 @@ static int check_value(struct imported *m, const struct argument_row *row, const
     if (launch_unknown(m->arena, value->text))
         return refuse_unknown(m, row, value);
     if (row->kind == KIND_INT) {
-        long number = strtol(value->text, &end, 10);
+        long long number = strtoll(value->text, &end, 10);
 
-        if (end == value->text || *end || number < -1000000000000L || number > 1000000000000L)
+        if (end == value->text || *end || number < -1000000000000LL || number > 1000000000000LL)
             return error_add(m->err, EXIT_INPUT, value->loc, "%s: expected a whole number, found '%s'",
                              imported_shown(m, row->name), text_clip(value->text, shown, sizeof shown));
     } else if (row->kind == KIND_BOOL && strcmp(value->text, "true") && strcmp(value->text, "false")) {
