@@ -61,7 +61,7 @@ fixed()
     scenario dgx-a100 2 'strategy: {tensor: 2, data: 8}'
     plan --verify 0 --set strategy.tensor=1,2,4 --set strategy.pipeline=1,2 || fail "$(cat err)"
     axes >searched
-    grep -o '"iteration_time_s":[^,]*' plan.json >times
+    grep -o '"iteration_time_s":[^,]*' plan.json >./times
     scenario dgx-a100 2
     plan --verify 0 --set strategy.tensor=1,2,4 --set strategy.pipeline=1,2 || fail "$(cat err)"
     { axes | cmp - searched && grep -o '"iteration_time_s":[^,]*' plan.json | cmp - times; } || fail "a number of replicas that follows is held"
@@ -412,7 +412,7 @@ assert (price is None) if sys.argv[1] == "none" else abs(price / float(sys.argv[
 
 prices()
 {
-    local h100=cluster.platform=dgx-h100 axes=(--verify 0 --set strategy.tensor=2,4 --set strategy.pipeline=1) i sets
+    local h100=cluster.platform=dgx-h100 axes=(--verify 0 --set "strategy.tensor=2,4" --set strategy.pipeline=1) i sets
     scenario dgx-a100 2
     "$dtsim" list platforms >/dev/null || fail "no platforms"
     printf 'platform: dgx-h100\ntitle: mine\n' >mine.yaml
