@@ -138,6 +138,13 @@ def long_answers(client):
     whole = open(path, encoding='utf-8').read()
     assert len(whole) > LIMIT and len(json.loads(whole)) == 100, text[-200:]
     assert text[:20000] == whole[:20000]
+    os.rename('dtsim-answers', 'kept')
+    os.mkdir('../elsewhere')
+    os.symlink('../elsewhere', 'dtsim-answers')         # a link leads out of the folder: nothing is written behind it
+    text = client.call('compare', scenario=[stages], set={'batch.micro_batches': list(range(2, 102))})[1]
+    assert 'could not be written to dtsim-answers/' in text and not os.listdir('../elsewhere'), text[-200:]
+    os.remove('dtsim-answers')
+    os.rmdir('../elsewhere')
 
 
 def patience(client):
