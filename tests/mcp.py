@@ -3,6 +3,7 @@ has that): versions, tools, calls, errors, progress, cancelling, budgets, long a
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -119,6 +120,33 @@ def calls(client):
         assert not result['isError'], (tool, text)
 
 
+def whole_lines(client):
+    """Nothing of a call is left out: it is done, or refused with a sentence."""
+    many = ['scenario.yaml'] * 256
+    result, text = client.call('compare', scenario=many)
+    assert len(json.loads(open(text.rstrip().rsplit(' ', 1)[-1], encoding='utf-8').read())) == 256
+    for arguments, said in (({'scenario': [*many, stages]}, 'at most 256 arguments'),
+                            ({'scenario': many[:1], 'set': {f'meta.{i}': i for i in range(257)}}, '--set: at most 256')):
+        result, text = client.call('compare', **arguments)
+        assert result['structuredContent']['exit_code'] == 2 and said in text, text
+
+
+def budgets(client):
+    """A tool is held to the budget by its own option, or by the server alone where that does not go with others."""
+    large = {'model': {'preset': 'llama3-70b'}, 'cluster': {'platform': 'dgx-h100', 'nodes': 128}, 'batch': {'global': 1024}}
+    for tool, arguments in (('check', {'scenario': stages, 'values': 'strategy.schedule'}),
+                            ('compare', {'scenario': [stages], 'methods': True}),
+                            ('compare', {'scenario': [stages], 'methods': False})):
+        for budget in ({}, {'budget': '9 s'}, {'budget': ['9 s', '1 GiB']}):
+            result, text = client.call(tool, **arguments, **budget)
+            assert not result['isError'], text
+            assert 'budget: expected' in client.call(tool, **arguments, budget='much')[1]
+    for asked, more in ((large, {}), (large, {'time_limit': '100 s'}), ({**large, 'plan': {'time_limit': '100 s'}}, {})):
+        result, text = client.call('plan', scenario=asked, exhaustive=True, budget='2 s', output='planned', **more)
+        assert not result['isError'] and json.loads(result['content'][0]['text'])['status'] == 'not proven', text
+        shutil.rmtree('planned', ignore_errors=True)
+
+
 def held(client):
     """No script runs, and no file of elsewhere is opened: by its path, by a link, by a scenario, to write."""
     result, text = client.call('import', kind='megatron', file='job.sh')
@@ -195,7 +223,7 @@ def main():
         if client.server.poll() == 6:
             print('skipped: the kernel has no Landlock')
             sys.exit(77)
-        for part in (versions, mistakes, tools, calls, held, long_answers, patience):
+        for part in (versions, mistakes, tools, calls, whole_lines, budgets, held, long_answers, patience):
             part(client)
         number = client.put('tools/call', {'name': 'run', 'arguments': {'scenario': stages}})
         assert [message['id'] for message in client.end()] == [number]      # the end of input lets calls end

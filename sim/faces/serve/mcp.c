@@ -61,7 +61,7 @@ static _Noreturn void run_call(const struct server *server, const struct call *c
         fprintf(stderr, "error: Landlock does not hold the call: %s\n", strerror(errno));
         _exit(EXIT_UNEXPECTED);
     }
-    code = server->mcp->call(tool_of(call), arguments);
+    code = server->mcp->call(tool_of(call), arguments, call->budget);
     fflush(stdout);
     _exit(code);
 }
@@ -237,22 +237,6 @@ static bool has_tool(const struct server *server, const char *name)
     return has;
 }
 
-/* The budget stands among the arguments of each call: it then ends by itself, with what it has found. */
-static void put_budget(json_t *arguments, const struct budget *budget)
-{
-    json_t *limits = json_array();
-    char *seconds = xprintf("%g s", budget->seconds), *bytes = xprintf("%.0f B", budget->bytes);
-
-    json_append(limits, json_string(seconds));
-    if (budget->bytes > 0)
-        json_append(limits, json_string(bytes));
-    if (!json_object_get(arguments, "budget"))
-        json_put(arguments, "budget", json_incref(limits));
-    json_decref(limits);
-    free(seconds);
-    free(bytes);
-}
-
 static void take_call(struct server *server, json_t *message)
 {
     struct call call = {.message = message, .budget = budget_of(server, message)};
@@ -265,7 +249,6 @@ static void take_call(struct server *server, json_t *message)
     else if (!json_is_object(arguments))
         mcp_send_error(message, MCP_BAD_PARAMS, "arguments: expected an object");
     else {
-        put_budget(arguments, &call.budget);
         json_incref(message);
         *GROW(&server->calls) = call;
     }
