@@ -147,6 +147,17 @@ def budgets(client):
         shutil.rmtree('planned', ignore_errors=True)
 
 
+def several_trainings(client):
+    scenario = {**stages, 'cluster': {'nodes': 4, 'gpus_per_node': 1, 'network': {'bandwidth': '50 GB/s', 'latency': '5 us'}},
+                'batch': {'global': 8, 'micro': 1}, 'train': {'steps': 10}}
+    for degrees, code in (([2, 4], None), ([2, 3], 3), ([3, 8], 5)):
+        result, _ = client.call('train', scenario=scenario, set={'strategy.pipeline': degrees})
+        rows = json.loads(result['content'][0]['text'])
+        assert [row['name'] for row in rows] == [f'pipeline={degree}' for degree in degrees]
+        assert all(row['metrics']['days'] > 0 if 4 % degree == 0 else row['rule'] and row['reason'] for row, degree in zip(rows, degrees))
+        assert result.get('structuredContent', {}).get('exit_code') == code, result
+
+
 def held(client):
     """No script runs, and no file of elsewhere is opened: by its path, by a link, by a scenario, to write."""
     result, text = client.call('import', kind='megatron', file='job.sh')
@@ -223,7 +234,7 @@ def main():
         if client.server.poll() == 6:
             print('skipped: the kernel has no Landlock')
             sys.exit(77)
-        for part in (versions, mistakes, tools, calls, whole_lines, budgets, held, long_answers, patience):
+        for part in (versions, mistakes, tools, calls, whole_lines, budgets, several_trainings, held, long_answers, patience):
             part(client)
         number = client.put('tools/call', {'name': 'run', 'arguments': {'scenario': stages}})
         assert [message['id'] for message in client.end()] == [number]      # the end of input lets calls end
