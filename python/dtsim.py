@@ -14,11 +14,15 @@ import concurrent.futures
 import itertools
 import json
 import os
+import re
 import shutil
 import subprocess
 import threading
 
 __all__ = ['Error', 'Server', 'plan', 'program', 'results', 'run', 'submit', 'sweep']
+
+
+_DEEPEST, _LONGEST = 1000, (8 << 20) - 64        # of a request; the program takes 2,048, and 8 MiB with the id
 
 
 class Error(Exception):
@@ -51,14 +55,39 @@ def program():
     return found
 
 
+def _whole(digits):
+    if not -2**63 <= int(digits) < 2**63:
+        raise ValueError(f'expected a whole number of 64 bits, or a float, found {digits}')
+
+
+def _distinct(pairs):
+    keys = [key for key, _ in pairs]
+    if len(set(keys)) < len(keys):
+        raise ValueError(f'expected each key once, found {max(keys, key=keys.count)!r} again')
+
+
 def _text(request):
-    """A request as JSON. Numbers of numpy are numbers too."""
+    """A request as JSON that the program reads; ValueError: it would not. Numbers of numpy are numbers too."""
     def plain(value):
         if hasattr(value, 'item'):
             return value.item()
         raise TypeError(f'expected what JSON has, found {value!r}')
 
-    return json.dumps(request, allow_nan=False, default=plain)
+    try:
+        text = json.dumps(request, allow_nan=False, default=plain)
+        json.loads(text, object_pairs_hook=_distinct, parse_int=_whole)
+        if '\\ud' in text:                       # half of a pair of surrogates alone is no character
+            json.dumps(request, ensure_ascii=False, default=plain).encode()
+    except RecursionError:
+        raise ValueError('expected fewer lists and mappings in each other') from None
+    words = re.sub(r'"(?:[^"\\]|\\.)*"', '', text) if text.count('[') + text.count('{') > _DEEPEST else ''
+    if any(depth > _DEEPEST for depth in itertools.accumulate((mark in '[{') - (mark in ']}') for mark in words)):
+        raise ValueError(f'expected at most {_DEEPEST} lists and mappings in each other')
+    if re.search(r'(?<!\\)(\\\\)*\\u0000', text):
+        raise ValueError('expected text without NUL')
+    if len(text) > _LONGEST:
+        raise ValueError(f'expected a request of at most {_LONGEST} bytes, found {len(text)}; put the scenario into a file')
+    return text
 
 
 def _request(scenario, set=None, engine=None, budget=None, advice=True):
@@ -147,11 +176,20 @@ class Server:
 
     def rows(self, scenario, sets, **options):
         """A dict for each variation, in order: what was set, status (ok, infeasible or error), reason, metrics. sets:
-        {path: [value, ...]}, of which all combinations count, or a list of {path: value}."""
+        {path: [value, ...]}, of which all combinations count, or a list of {path: value}. A value that JSON lacks is an
+        error of its row."""
         if isinstance(sets, dict):
             sets = [dict(zip(sets, values)) for values in itertools.product(*sets.values())]
-        futures = [(one, self.submit(scenario, one, **options)) for one in sets]
+        futures = [(one, self._tried(scenario, one, **options)) for one in sets]
         return [_row(one, future) for one, future in futures]
+
+    def _tried(self, scenario, one, **options):
+        try:
+            return self.submit(scenario, one, **options)
+        except ValueError as error:
+            future = concurrent.futures.Future()
+            future.set_exception(Error([{'message': str(error)}], 4))
+            return future
 
     def _write(self, text):
         try:
@@ -228,7 +266,7 @@ def _server():
     """The process that the functions of this module share; another one after a fork, or where it has ended."""
     global _shared
     with _shared_lock:
-        if _shared is None or _shared[0] != os.getpid() or _shared[1]._process.poll() is not None:
+        if _shared is None or _shared[0] != os.getpid() or _shared[1]._ended or _shared[1]._process.poll() is not None:
             server = Server()
             atexit.register(server.close)
             _shared = os.getpid(), server

@@ -3,6 +3,7 @@ has that): versions, tools, calls, errors, progress, cancelling, budgets, long a
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -119,6 +120,44 @@ def calls(client):
         assert not result['isError'], (tool, text)
 
 
+def whole_lines(client):
+    """Nothing of a call is left out: it is done, or refused with a sentence."""
+    many = ['scenario.yaml'] * 256
+    result, text = client.call('compare', scenario=many)
+    assert len(json.loads(open(text.rstrip().rsplit(' ', 1)[-1], encoding='utf-8').read())) == 256
+    for arguments, said in (({'scenario': [*many, stages]}, 'at most 256 arguments'),
+                            ({'scenario': many[:1], 'set': {f'meta.{i}': i for i in range(257)}}, '--set: at most 256')):
+        result, text = client.call('compare', **arguments)
+        assert result['structuredContent']['exit_code'] == 2 and said in text, text
+
+
+def budgets(client):
+    """A tool is held to the budget by its own option, or by the server alone where that does not go with others."""
+    large = {'model': {'preset': 'llama3-70b'}, 'cluster': {'platform': 'dgx-h100', 'nodes': 128}, 'batch': {'global': 1024}}
+    for tool, arguments in (('check', {'scenario': stages, 'values': 'strategy.schedule'}),
+                            ('compare', {'scenario': [stages], 'methods': True}),
+                            ('compare', {'scenario': [stages], 'methods': False})):
+        for budget in ({}, {'budget': '9 s'}, {'budget': ['9 s', '1 GiB']}):
+            result, text = client.call(tool, **arguments, **budget)
+            assert not result['isError'], text
+            assert 'budget: expected' in client.call(tool, **arguments, budget='much')[1]
+    for asked, more in ((large, {}), (large, {'time_limit': '100 s'}), ({**large, 'plan': {'time_limit': '100 s'}}, {})):
+        result, text = client.call('plan', scenario=asked, exhaustive=True, budget='2 s', output='planned', **more)
+        assert not result['isError'] and json.loads(result['content'][0]['text'])['status'] == 'not proven', text
+        shutil.rmtree('planned', ignore_errors=True)
+
+
+def several_trainings(client):
+    scenario = {**stages, 'cluster': {'nodes': 4, 'gpus_per_node': 1, 'network': {'bandwidth': '50 GB/s', 'latency': '5 us'}},
+                'batch': {'global': 8, 'micro': 1}, 'train': {'steps': 10}}
+    for degrees, code in (([2, 4], None), ([2, 3], 3), ([3, 8], 5)):
+        result, _ = client.call('train', scenario=scenario, set={'strategy.pipeline': degrees})
+        rows = json.loads(result['content'][0]['text'])
+        assert [row['name'] for row in rows] == [f'pipeline={degree}' for degree in degrees]
+        assert all(row['metrics']['days'] > 0 if 4 % degree == 0 else row['rule'] and row['reason'] for row, degree in zip(rows, degrees))
+        assert result.get('structuredContent', {}).get('exit_code') == code, result
+
+
 def held(client):
     """No script runs, and no file of elsewhere is opened: by its path, by a link, by a scenario, to write."""
     result, text = client.call('import', kind='megatron', file='job.sh')
@@ -138,6 +177,13 @@ def long_answers(client):
     whole = open(path, encoding='utf-8').read()
     assert len(whole) > LIMIT and len(json.loads(whole)) == 100, text[-200:]
     assert text[:20000] == whole[:20000]
+    os.rename('dtsim-answers', 'kept')
+    os.mkdir('../elsewhere')
+    os.symlink('../elsewhere', 'dtsim-answers')         # a link leads out of the folder: nothing is written behind it
+    text = client.call('compare', scenario=[stages], set={'batch.micro_batches': list(range(2, 102))})[1]
+    assert 'could not be written to dtsim-answers/' in text and not os.listdir('../elsewhere'), text[-200:]
+    os.remove('dtsim-answers')
+    os.rmdir('../elsewhere')
 
 
 def patience(client):
@@ -188,7 +234,7 @@ def main():
         if client.server.poll() == 6:
             print('skipped: the kernel has no Landlock')
             sys.exit(77)
-        for part in (versions, mistakes, tools, calls, held, long_answers, patience):
+        for part in (versions, mistakes, tools, calls, whole_lines, budgets, several_trainings, held, long_answers, patience):
             part(client)
         number = client.put('tools/call', {'name': 'run', 'arguments': {'scenario': stages}})
         assert [message['id'] for message in client.end()] == [number]      # the end of input lets calls end

@@ -51,9 +51,33 @@ with dtsim.Server(jobs=1) as server:
     behind = server.submit(scenario)
     assert slow.cancel() and slow.cancelled()
     assert behind.result(60)['iteration_time_s'] == 15
+    # What JSON lacks is refused before it is sent: the others, before and after it, are answered.
+    nested = eval('[' * 90 + ']' * 90)           # is JSON, which the program refuses
+    for value in (10**30, -10**30, float('inf'), 'a\0b', '\ud800', 'a\\\0', {1: 1, '1': 2}, 'a' * (9 << 20), nested,
+                  '\udc00\ud800'):
+        before = server.submit(scenario)
+        for deeper in value, [[value]]:
+            refused = refusal(lambda: server.run(scenario, set={'name': deeper}), (ValueError, dtsim.Error))
+            assert isinstance(refused, ValueError) == (value != nested), refused
+        rows = server.rows(scenario, [{}, {'name': value}, {}])
+        assert [row['status'] for row in rows] == ['ok', 'error', 'ok'] and rows[1]['reason'], rows
+        assert before.result(60)['iteration_time_s'] == 15
+    deep = []
+    for _ in range(5000):
+        deep = [deep]
+    refusal(lambda: server.run(scenario, set={'name': deep}), ValueError)
+    for whole in ('\\u0000', '\\ud800', '\U0001f600', 'a' * (1 << 20), '"{[' * 2000):
+        assert server.run(scenario, set={'name': whole})['iteration_time_s'] == 15, whole[:20]
+    assert server.run(scenario, set={'name': 2**63 - 1})['iteration_time_s'] == 15
     bad = server.rows(scenario, [{'strategy.pipeline': 0}])
     assert bad[0]['status'] == 'error' and 'pipeline' in bad[0]['reason'], bad
 refusal(lambda: server.run(scenario))            # a server that was closed
+
+for _ in range(5):                               # the module's own process is another one once it has ended
+    first = dtsim._server()
+    first._write('no JSON')
+    first._reader.join(20)
+    assert dtsim.run(scenario)['iteration_time_s'] == 15
 
 # Halves of answers, as a process leaves them that is killed, and what is no answer: nobody waits for ever, now or later.
 real = os.environ['DTSIM']

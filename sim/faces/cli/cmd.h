@@ -80,7 +80,7 @@ struct command {
     const char **(*topics)(struct arena *arena, struct error *err);
                                      /* the same where files have the names, NULL-terminated; NULL after an error */
     int (*main)(const struct arguments *arguments);      /* returns an exit code */
-    bool held;                       /* an agent calls: no script is run */
+    double held;                     /* s that an agent's call has: no script is run; 0: no agent calls */
     bool json;                       /* a program reads what this call prints, mistakes of the command line too */
 };
 extern const struct command cmd_run, cmd_show, cmd_check, cmd_compare, cmd_collective, cmd_plot, cmd_report, cmd_trace, cmd_import,

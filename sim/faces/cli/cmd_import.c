@@ -153,7 +153,7 @@ static int launch_options(const struct arguments *arguments, struct arena *arena
             code = pair_parse(arguments->command, arena, "--env", arguments->given[i].value, &environment[nenvironment++]);
     *hints = (struct import_options){arguments->values[OPT_CLUSTER], arguments->values[OPT_STRICT] != NULL,
                                      arguments->values[OPT_HF_CONFIG], sets, arguments->nsets, environment, nenvironment,
-                                     arguments->positional + 2, folders, arguments->command->held,
+                                     arguments->positional + 2, folders, arguments->command->held > 0,
                                      arguments->values[OPT_TRUST] != NULL, (int)arguments->numbers[OPT_LAUNCH]};
     return code;
 }

@@ -32,6 +32,15 @@ static void take_asked(const struct search_spec *asked, struct plan_options *pla
     plan->exhaustive |= asked->method == SEARCH_EXHAUSTIVE;
 }
 
+/* An agent's call prints what it found before its process is killed, so long before that as the table may take. */
+static void keep_budget(double held, double spent, struct plan_options *plan)
+{
+    double left = held - fmax(held / 10, fmin(held / 2, 2)) - spent;
+
+    if (held > 0 && !(plan->time_limit > 0 && plan->time_limit < left))
+        plan->time_limit = fmax(left, 0.1);
+}
+
 static struct plan_options options_of(const struct arguments *arguments)
 {
     const char *const *values = arguments->values;
@@ -156,14 +165,15 @@ static int run(struct space *space, const struct plan_question *question, const 
                const struct printing *printing, struct error *err)
 {
     struct plan_outcome outcome;
+    double began = pool_now();
     int code = EXIT_OK;
 
     if (plan_search(space, options, &outcome, err)) {
         plan_release(&outcome);
         return EXIT_UNEXPECTED;
     }
-    if (outcome.status == PLAN_NONE_FEASIBLE && isfinite(outcome.nearest.lacks) && !(options->time_limit > 0))
-        outcome.fewest = plan_fewest(question, space, options);
+    if (outcome.status == PLAN_NONE_FEASIBLE && isfinite(outcome.nearest.lacks))
+        outcome.fewest = plan_fewest(question, space, options, pool_now() - began);
     if (outcome.located.count ? print_rows(space, options, &outcome, printing, err) :
         print_none(space, options, &outcome, printing, err))
         code = EXIT_UNEXPECTED;
@@ -184,6 +194,7 @@ static int plan_main(const struct arguments *arguments)
     struct progress_shown shown;
     struct space space = {0};
     struct error err = {0};
+    double began = pool_now();
     int ended = EXIT_OK, code, rc;
 
     if (ranks_there())
@@ -207,6 +218,7 @@ static int plan_main(const struct arguments *arguments)
                        "limit is of a training; expected other metrics, or no --anchor");
     if (!rc) {
         take_asked(&space.asked, &options);
+        keep_budget(arguments->command->held, pool_now() - began, &options);
         options.exhaustive |= space_asks_largest(&space);
         if (!options.folder)
             options.folder = arena_printf(&space.sweep.arena, "%s.plan", space.sweep.stem);

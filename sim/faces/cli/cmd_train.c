@@ -8,6 +8,8 @@
 #include "cli/cmd.h"
 #include "engine/replay.h"
 #include "files/folder.h"
+#include "files/json.h"
+#include "report/outcome.h"
 #include "results/compared.h"
 #include "scenario/scenario.h"
 #include "train/training_view.h"
@@ -21,8 +23,20 @@ struct request {
     struct training_options how;
     struct progress progress;
     bool printed;                   /* anything was printed */
-    struct sheet sheet;             /* of several values of --set */
+    struct sheet sheet;             /* of several values of --set; the same as JSON */
+    json_t *rows;
+    size_t failed, refused;         /* rows without a training; those of them that are wrong, and not merely infeasible */
+    int code;                       /* of the first that failed, or of what stopped all */
 };
+
+static void check_finished(const struct training *training, struct error *err)
+{
+    if (!training->ended[TRIAL_FINISHED])
+        error_clash(err, training->scenario->train->node->loc,
+                    "train: no trial finished: %zu ended for lack of spare nodes, "
+                    "%zu did not progress",
+                    training->ended[TRIAL_STOPPED], training->ended[TRIAL_STUCK]);
+}
 
 /* Prints the training. */
 static void print_training(struct request *request, const struct training *training, struct error *err)
@@ -36,11 +50,7 @@ static void print_training(struct request *request, const struct training *train
     else
         training_print(training, stdout);
     request->printed = true;
-    if (!training->ended[TRIAL_FINISHED])
-        error_clash(err, training->scenario->train->node->loc,
-                    "train: no trial finished: %zu ended for lack of spare nodes, "
-                    "%zu did not progress",
-                    training->ended[TRIAL_STOPPED], training->ended[TRIAL_STUCK]);
+    check_finished(training, err);
 }
 
 /* A folder that cannot be had is better known before the simulations than after them. */
@@ -67,26 +77,38 @@ static int train(struct request *request, const struct scenario *scenario, struc
     return rc;
 }
 
+static void note_failure(struct request *request, const struct error *found)
+{
+    int code = (int)error_exit_code(found);
+
+    request->refused += code != EXIT_INFEASIBLE;
+    if (!request->failed++ || code == EXIT_STOPPED || code == EXIT_INTERRUPTED)
+        request->code = code;
+}
+
 /* A row for the training of a point of several. */
 static void train_point(void *context, const char *name, struct scenario *scenario, struct error *found)
 {
     struct request *request = context;
     struct training training = {0};
+    json_t *row = json_object();
+    bool simulated = scenario && !training_init(&training, scenario, request->how, found);
 
-    if (!scenario || training_init(&training, scenario, request->how, found)) {
-        if (request->arguments->values[OPT_JSON])
-            text_write(TEXT_LINE, name, stderr), fputs(": not simulated\n", stderr);
-        sheet_add(&request->sheet, name);
+    if (simulated)
+        check_finished(&training, found);
+    json_put(row, "name", json_words(name));
+    sheet_add(&request->sheet, name);
+    if (found->count) {
+        note_failure(request, found);
+        outcome_refused(row, found);
         sheet_add_rest(&request->sheet, found->messages[0].text);
-    } else if (request->arguments->values[OPT_JSON]) {
-        print_training(request, &training, found);
     } else {
         const struct { double value, scale; } cells[] = {
             {training.days.mean, 1}, {training.days.p10, 1}, {training.days.p90, 1}, {training.goodput.mean, 0.01},
             {training.gpu_hours.mean, 1}, {training.price.mean, 1}, {training.energy.mean, 1000.0 * JOULES_A_KWH},
         };
 
-        sheet_add(&request->sheet, name);
+        json_put(row, "status", json_string(outcome_names[OUTCOME_OK]));
         for (size_t i = 0; i < COUNT(cells); i++) {
             char text[48];
 
@@ -94,6 +116,9 @@ static void train_point(void *context, const char *name, struct scenario *scenar
             sheet_add(&request->sheet, isnan(cells[i].value) ? "-" : text);
         }
     }
+    if (simulated)
+        json_put(row, "metrics", view_json(&training_view, &training));
+    json_append(request->rows, row);
     training_release(&training);
 }
 
@@ -112,7 +137,7 @@ static bool has_several(const struct arguments *arguments)
     return false;
 }
 
-/* A table of them; as JSON one object after the other. */
+/* A table of them, or a list, unless all are wrong. An exit code. */
 static int train_several(struct request *request, struct error *err)
 {
     static const char *const heads[] = {"days", "days, p10", "days, p90", "goodput (%)", "GPU-hours", "$", "MWh"};
@@ -124,21 +149,30 @@ static int train_several(struct request *request, struct error *err)
         .cache = &cache, .engine = engine ? arena_printf(&arena, "simulation.engine=%s", engine) : NULL,
         .progress = &request->progress, .call = train_point, .context = request,
     };
-    int rc;
+    int code;
 
+    request->rows = json_array();
     request->sheet.needed = 2;
     sheet_head(&request->sheet, "training", "");
     for (size_t i = 0; i < COUNT(heads); i++)
         sheet_head(&request->sheet, heads[i], "");
     cache_init(&cache, CACHE_BYTES);
-    rc = compared_visit(&each, arguments->positional[0], arguments->sets, arguments->nsets, err);
+    compared_visit(&each, arguments->positional[0], arguments->sets, arguments->nsets, err);
     cache_release(&cache);
     progress_end(&request->progress);
-    if (!arguments->values[OPT_JSON] && !err->count)
+    request->printed = request->refused < json_array_size(request->rows);
+    if (request->printed && arguments->values[OPT_JSON])
+        json_print(request->rows, stdout);
+    else if (request->printed)
         sheet_print(&request->sheet, arguments->values[OPT_MARKDOWN], stdout);
+    code = report_as(err, arguments->values[OPT_JSON] && !request->printed);
+    if (request->printed)
+        code = request->failed == json_array_size(request->rows) || request->code == EXIT_STOPPED ||
+               request->code == EXIT_INTERRUPTED ? request->code : request->failed ? EXIT_SOME_FAILED : EXIT_OK;
+    json_decref(request->rows);
     sheet_release(&request->sheet);
     arena_release(&arena);
-    return rc;
+    return code;
 }
 
 static int train_file(struct request *request, const char *file, struct error *err)
@@ -177,8 +211,8 @@ static int train_main(const struct arguments *arguments)
         return usage_error(arguments->command, "--set gives several values, each a training of its own; expected one scenario and no -o");
     progress_begin(&request.progress, "--budget", arguments->budget.seconds, arguments->budget.bytes);
     if (several)
-        train_several(&request, &err);
-    for (int i = 0; !several && i < arguments->npositional && !train_file(&request, arguments->positional[i], &err);)
+        return train_several(&request, &err);
+    for (int i = 0; i < arguments->npositional && !train_file(&request, arguments->positional[i], &err);)
         i++;
     progress_end(&request.progress);
     return report_as(&err, arguments->values[OPT_JSON] && !request.printed);
@@ -199,7 +233,9 @@ static const struct option options[] = {
     [OPT_MARKDOWN] = {"--markdown",
         .help = "a line of a table for each of several scenarios, next to the values that were reported of the real training "
         "(train.reported)", .one_of = 1, .without = "-o"},
-    SET_OPTION("PATH=V1,V2,...", "change the scenario; several values give a row each, with $ and MWh in all"),
+    SET_OPTION("PATH=V1,V2,...", "change the scenario; several values give a row each, with $ and MWh in all, as JSON "
+               "a list of {name, status, rule, reason, metrics}. One that is not possible or cannot be read is a row that says why; the "
+               "exit code is 3 if some are, and the first one's if all are"),
     BUDGET_OPTION(BUDGET_HELP),
     {"SCENARIO", .help = "a file, or - for standard input"},
 };

@@ -182,15 +182,14 @@ static json_t *list_tools(void)
 /* The words of a command line that is being made, and what stands in for its standard input. */
 struct line {
     struct arena *arena;
-    const char *words[ARGS_MAX];
-    int count;
+    const char **items;
+    size_t count, capacity;
     const json_t *input;
 };
 
 static void add(struct line *line, const char *word)
 {
-    if (line->count < ARGS_MAX - 1)
-        line->words[line->count++] = word;
+    *GROW(line) = word;
 }
 
 /* A value as a word; NULL: it is none. */
@@ -286,10 +285,41 @@ static int add_operand(struct line *line, const struct operand *operand, const j
     return add(line, json_string_value(value)), 0;
 }
 
-/* The command line of a call. */
-static int make_line(struct line *line, const struct command *command, const json_t *arguments, struct error *err)
+/* The budget, where the command has that option and no other one that was given excludes it: else the server alone holds to it. */
+static int add_budget(struct line *line, const struct command *command, const json_t *arguments, struct budget budget,
+                      struct error *err)
 {
-    size_t taken = json_object_get(arguments, "budget") && !has_option(command, "--budget");
+    const json_t *limits = json_object_get(arguments, "budget");
+    bool goes = has_option(command, "--budget");
+
+    for (size_t i = 0; limits && i < (json_is_array(limits) ? json_array_size(limits) : 1); i++) {
+        const char *limit = json_string_value(json_is_array(limits) ? json_array_get(limits, i) : limits);
+
+        if (!limit || budget_parse(limit, &budget))
+            return refuse("budget", "a time such as '30 s', or memory such as '4 GiB', or a list of both", err);
+    }
+    for (size_t k = 0; k < command->noptions; k++) {
+        const char *argument = argument_of(line->arena, &command->options[k]);
+        const json_t *value = argument ? json_object_get(arguments, argument) : NULL;
+
+        goes &= !value || json_is_false(value) || !word_in(command->options[k].without, "--budget");
+    }
+    if (goes) {
+        add(line, "--budget");
+        add(line, arena_printf(line->arena, "%.17g s", budget.seconds));
+    }
+    if (goes && budget.bytes > 0) {
+        add(line, "--budget");
+        add(line, arena_printf(line->arena, "%.0f B", budget.bytes));
+    }
+    return 0;
+}
+
+/* The command line of a call. */
+static int make_line(struct line *line, const struct command *command, const json_t *arguments, struct budget budget,
+                     struct error *err)
+{
+    size_t taken = json_object_get(arguments, "budget") != NULL;
     const char *usage = command->arguments, *name;
     struct operand operand;
 
@@ -298,12 +328,14 @@ static int make_line(struct line *line, const struct command *command, const jso
         add(line, "--json");
     for (size_t k = 0; k < command->noptions; k++) {
         const char *argument = argument_of(line->arena, &command->options[k]);
-        const json_t *value = argument ? json_object_get(arguments, argument) : NULL;
+        const json_t *value = argument && strcmp(argument, "budget") != 0 ? json_object_get(arguments, argument) : NULL;
 
         taken += value != NULL;
         if (value && add_option(line, &command->options[k], argument, value, err))
             return -1;
     }
+    if (add_budget(line, command, arguments, budget, err))
+        return -1;
     add(line, "--");
     while ((usage = operand_next(line->arena, usage, &operand))) {
         taken += json_object_get(arguments, operand.name) != NULL;
@@ -333,19 +365,19 @@ static int put_input(const json_t *input)
     return rc ? -1 : 0;
 }
 
-static int call_tool(const char *name, const json_t *arguments)
+static int call_tool(const char *name, const json_t *arguments, struct budget budget)
 {
     struct arena arena = {0};
     struct line line = {.arena = &arena};
     struct command command = *tool_named(name);
     struct error err = {0};
 
-    command.held = true;
-    if (make_line(&line, &command, arguments, &err))
+    command.held = budget.seconds;
+    if (make_line(&line, &command, arguments, budget, &err))
         return report_as(&err, true);
     if (line.input && put_input(line.input))
         return EXIT_UNEXPECTED;
-    return command_run(&command, line.count, (char **)line.words);
+    return command_run(&command, (int)line.count, (char **)line.items);
 }
 
 int mcp_main(size_t jobs, struct budget budget, struct error *err)

@@ -345,7 +345,8 @@ int arguments_parse(const struct command *command, int argc, char **argv, struct
         else if (!only_positional && argv[i][0] == '-' && argv[i][1])
             code = parse_option(command, argc, argv, &i, arguments);
         else if (arguments->npositional == command->most)
-            code = usage_error(command, "unexpected argument '%s'", argv[i]);
+            code = command->most == ARGS_MAX ? usage_error(command, "at most %d arguments", ARGS_MAX)
+                                             : usage_error(command, "unexpected argument '%s'", argv[i]);
         else
             arguments->positional[arguments->npositional++] = argv[i];
     }

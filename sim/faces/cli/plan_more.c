@@ -1,6 +1,7 @@
 /* Where nothing fits: what kept most configurations out, and how many GPUs would do. */
 #include "cli/plan_print.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/base.h"
@@ -11,7 +12,7 @@
 #include "run/facts.h"
 
 enum { FACTOR_MOST = 64 };       /* times the GPUs */
-#define SEARCH_MOST 20.0         /* s for all of them */
+#define SEARCH_MOST 20.0         /* s for all of them, where a limit of the time leaves twice as much */
 
 void plan_print_cause(const struct space *space, const struct plan_outcome *outcome, FILE *out)
 {
@@ -34,12 +35,12 @@ void plan_print_cause(const struct space *space, const struct plan_outcome *outc
     fputc('\n', out);
 }
 
-/* Whether a configuration runs and fits on so many GPUs. */
-static bool fits_on(const struct plan_question *question, const struct plan_options *said, int gpus)
+/* Whether a configuration that runs and fits on so many GPUs is found within these s. */
+static bool fits_on(const struct plan_question *question, const struct plan_options *said, int gpus, double seconds)
 {
     char *count = xprintf("%d", gpus), *folder = xprintf("%s/gpus-%d", said->folder, gpus);
     struct plan_question more = *question;
-    struct plan_options options = {.folder = folder, .jobs = said->jobs, .top = 1, .time_limit = SEARCH_MOST};
+    struct plan_options options = {.folder = folder, .jobs = said->jobs, .top = 1, .time_limit = seconds};
     struct plan_outcome outcome = {0};
     struct space space = {0};
     struct error ignored = {0};
@@ -56,8 +57,9 @@ static bool fits_on(const struct plan_question *question, const struct plan_opti
     return fits;
 }
 
-int plan_fewest(const struct plan_question *question, const struct space *space, const struct plan_options *options)
+int plan_fewest(const struct plan_question *question, const struct space *space, const struct plan_options *options, double spent)
 {
+    double most = options->time_limit > 0 ? fmin(SEARCH_MOST, (options->time_limit - spent) / 2) : SEARCH_MOST;
     struct arena arena = {0};
     struct error ignored = {0};
     struct facts facts;
@@ -68,8 +70,8 @@ int plan_fewest(const struct plan_question *question, const struct space *space,
         gpus = facts.nodes * facts.per_node;
     error_release(&ignored);
     arena_release(&arena);
-    for (int factor = 2; gpus && factor <= FACTOR_MOST && pool_now() - begun < SEARCH_MOST; factor *= 2)
-        if (fits_on(question, options, gpus * factor))
+    for (int factor = 2; gpus && factor <= FACTOR_MOST && pool_now() - begun < most; factor *= 2)
+        if (fits_on(question, options, gpus * factor, most))
             return gpus * factor;
     return 0;
 }

@@ -17,9 +17,9 @@ void plan_explain(const struct space *space, const struct plan_outcome *outcome,
 void plan_halve(const char *folder, size_t shown, struct plan_outcome *outcome);
 #define PLAN_RANKED "%s/rank-%02zu.yaml"          /* of a folder, and a row from 1 */
 /* plan_more.c: where nothing is feasible: what keeps most configurations out; and the fewest GPUs, of as many times two as the
- * cluster has, on which the same search finds a configuration that fits; 0: not known. */
+ * cluster has, on which the same search finds a configuration that fits; 0: not known. `spent` s of the limit have passed. */
 void plan_print_cause(const struct space *space, const struct plan_outcome *outcome, FILE *out);
-int plan_fewest(const struct plan_question *question, const struct space *space, const struct plan_options *options);
+int plan_fewest(const struct plan_question *question, const struct space *space, const struct plan_options *options, double spent);
 /* How many rows are shown. */
 size_t plan_shown(const struct plan_options *options, const struct results *results);
 /* How many rows share the first place. */

@@ -61,7 +61,7 @@ static _Noreturn void run_call(const struct server *server, const struct call *c
         fprintf(stderr, "error: Landlock does not hold the call: %s\n", strerror(errno));
         _exit(EXIT_UNEXPECTED);
     }
-    code = server->mcp->call(tool_of(call), arguments);
+    code = server->mcp->call(tool_of(call), arguments, call->budget);
     fflush(stdout);
     _exit(code);
 }
@@ -121,25 +121,33 @@ static char *text_of(int file)
     return text ? text : xcalloc(1, 1);
 }
 
+/* Writes a file of MCP_FOLDER, which is made where it is missing and is no link to another folder. */
+static int keep(const char *name, const char *text, size_t length)
+{
+    int folder = !mkdir(MCP_FOLDER, 0777) || errno == EEXIST ? open(MCP_FOLDER, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+    int file = folder < 0 ? -1 : openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    FILE *out = file < 0 ? NULL : fdopen(file, "w");
+    bool whole = out && fwrite(text, 1, length, out) == length;
+
+    if (folder >= 0)
+        close(folder);
+    return (out && fclose(out)) || !whole ? -1 : 0;
+}
+
 /* Cuts a text that is longer than `most` bytes, and puts all of it into a file that the text's end names. The caller frees it. */
 static char *fitting(struct server *server, const char *tool, char *text, size_t most)
 {
     size_t length = strlen(text), cut = most - 200;
-    char *path, *shorter;
-    FILE *file;
+    char *name, *shorter;
 
     if (length <= most)
         return text;
     while (cut && (text[cut] & 0xc0) == 0x80)
         cut--;
-    path = xprintf(MCP_FOLDER "/%s-%ld-%u.%s", tool, (long)getpid(), ++server->answers, *text == '{' || *text == '[' ? "json" : "txt");
-    mkdir(MCP_FOLDER, 0777);
-    file = fopen(path, "wx");
-    if (!file || fwrite(text, 1, length, file) < length || fclose(file))
-        shorter = xprintf("%.*s\n... %zu bytes in all, which could not be written to %s", (int)cut, text, length, path);
-    else
-        shorter = xprintf("%.*s\n... %zu bytes in all: read them in %s", (int)cut, text, length, path);
-    free(path);
+    name = xprintf("%s-%ld-%u.%s", tool, (long)getpid(), ++server->answers, *text == '{' || *text == '[' ? "json" : "txt");
+    shorter = xprintf("%.*s\n... %zu bytes in all%s " MCP_FOLDER "/%s", (int)cut, text, length,
+                      keep(name, text, length) ? ", which could not be written to" : ": read them in", name);
+    free(name);
     free(text);
     return shorter;
 }
@@ -229,22 +237,6 @@ static bool has_tool(const struct server *server, const char *name)
     return has;
 }
 
-/* The budget stands among the arguments of each call: it then ends by itself, with what it has found. */
-static void put_budget(json_t *arguments, const struct budget *budget)
-{
-    json_t *limits = json_array();
-    char *seconds = xprintf("%g s", budget->seconds), *bytes = xprintf("%.0f B", budget->bytes);
-
-    json_append(limits, json_string(seconds));
-    if (budget->bytes > 0)
-        json_append(limits, json_string(bytes));
-    if (!json_object_get(arguments, "budget"))
-        json_put(arguments, "budget", json_incref(limits));
-    json_decref(limits);
-    free(seconds);
-    free(bytes);
-}
-
 static void take_call(struct server *server, json_t *message)
 {
     struct call call = {.message = message, .budget = budget_of(server, message)};
@@ -257,7 +249,6 @@ static void take_call(struct server *server, json_t *message)
     else if (!json_is_object(arguments))
         mcp_send_error(message, MCP_BAD_PARAMS, "arguments: expected an object");
     else {
-        put_budget(arguments, &call.budget);
         json_incref(message);
         *GROW(&server->calls) = call;
     }

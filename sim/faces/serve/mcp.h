@@ -13,8 +13,9 @@ struct mcp {
     struct budget budget;                /* of a call that says none; s 0: MCP_SECONDS */
     const char *instructions;            /* what an agent should know of all tools */
     json_t *(*tools)(void);              /* [{name, description, inputSchema}] */
-    /* In the call's process: prints what the tool says, for programs and for people, and returns an exit code. */
-    int (*call)(const char *tool, const json_t *arguments);
+    /* In the call's process: prints what the tool says, for programs and for people, and returns an exit code. Within the
+     * budget it ends by itself, with what it has found; otherwise it is killed. */
+    int (*call)(const char *tool, const json_t *arguments, struct budget budget);
 };
 enum { MCP_SECONDS = 50 };               /* clients wait for 60 s, unless they are told otherwise */
 enum { MCP_MOST = 25000 };               /* characters of an answer; a file of MCP_FOLDER holds the rest */
