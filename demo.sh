@@ -41,7 +41,7 @@ if [ "${1-}" = --table ]; then
     exit
 fi
 . ./packages.sh
-packages $build_packages $plot_packages
+packages $build_packages $plot_packages libmicrohttpd-dev        # the last for dtsim app
 out=${1:-out/demo}
 dtsim=build/dtsim
 

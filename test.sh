@@ -43,7 +43,7 @@ if [ "${1-}" = --wing ]; then
 fi
 if [ "${1-}" = --web ]; then
     packages emscripten firefox-esr
-    build release ""
+    build release "" dtsim
     build release "" web_answers
     web/build.sh "$jobs"
     echo "== answers of WebAssembly and of the program"

@@ -90,9 +90,10 @@ void layout_title(const struct chart *chart, struct layout *layout, const char *
     layout->title = headline->name;
     if (*headline->system)
         layout->lines[lines++] = headline->system;
-    layout->lines[lines++] = arena_printf(chart->arena, "iteration %.4g %s, bubble %.1f %%, utilization %.1f %%",
+    layout->lines[lines++] = arena_printf(chart->arena, "iteration %.4g %s, bubble %.1f %%, utilization %.1f %%%s",
                                           headline->iteration * unit->per_second, unit->label,
-                                          100 * fmax(headline->bubble, 0), 100 * fmax(headline->utilization, 0));
+                                          100 * fmax(headline->bubble, 0), 100 * fmax(headline->utilization, 0),
+                                          headline_unfit(chart->arena, headline));
     if (note)
         layout->lines[lines++] = note;
 }

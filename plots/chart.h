@@ -26,6 +26,8 @@ int headline_load_training(struct arena *arena, const char *path, struct headlin
 int headline_of(struct arena *arena, struct json_t *result, const char *path, struct headline *headline,
                 struct error *err);
 void headline_release(struct headline *headline);
+/* ", does not fit: 184.1 GiB in 80 GiB"; "": it fits, or nothing is known. */
+const char *headline_unfit(struct arena *arena, const struct headline *headline);
 /* A number of result.json: "breakdown_s.bubble", "scenario.batch.micro_batches". An error when it is none. */
 int headline_number(const struct headline *headline, const char *key, double *value, struct error *err);
 /* The same of a number that may be missing: then `missing`. */

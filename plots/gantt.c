@@ -64,13 +64,13 @@ static int want_listed(const struct gantt *gantt, const char *text, int most, st
 {
     for (const char *at = text;; at++) {
         char *end;
-        long first = strtol(at, &end, 10), last = first;
+        long long first = strtoll(at, &end, 10), last = first;
 
         if (end == at || *at == '-' || *at == '+')
             return bad_ranks(gantt, text, most, err);
         at = end;
         if (*at == '-') {
-            last = strtol(at + 1, &end, 10);
+            last = strtoll(at + 1, &end, 10);
             if (end == at + 1)
                 return bad_ranks(gantt, text, most, err);
             at = end;

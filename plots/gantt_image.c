@@ -76,8 +76,8 @@ void gantt_image(struct gantt *gantt)
     image->cells = xcalloc((size_t)image->rows * COLUMNS, sizeof *image->cells);
     seconds = xcalloc((size_t)COLUMNS * KINDS, sizeof *seconds);
     for (int row = 0; row < image->rows; row++) {
-        int first = (int)((long)row * image->ranks / image->rows);
-        int next = (int)((long)(row + 1) * image->ranks / image->rows);
+        int first = (int)((long long)row * image->ranks / image->rows);
+        int next = (int)((long long)(row + 1) * image->ranks / image->rows);
 
         for (int k = 0; k < COLUMNS * KINDS; k++)
             seconds[k] = 0;

@@ -90,8 +90,8 @@ const char *gantt_heading(const struct chart *chart, const struct gantt_stack *s
     const struct headline *result = &chart->runs[run];
     const struct time_unit *unit = time_unit_for(result->iteration);
     const char *note = stack->runs[run].note ? stack->runs[run].note : "";
-    const char *time = arena_printf(chart->arena, "%s: iteration %.4g %s", label, result->iteration * unit->per_second,
-                                    unit->label);
+    const char *time = arena_printf(chart->arena, "%s: iteration %.4g %s%s", label, result->iteration * unit->per_second,
+                                    unit->label, headline_unfit(chart->arena, result));
     const char *usual = arena_printf(chart->arena, "%s, bubble %.1f %%", time, 100 * fmax(result->bubble, 0));
     const char *const headings[] = {joined(chart, usual, note), usual, time, label};
 

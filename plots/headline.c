@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "files/digest.h"
 #include "files/look.h"
 
@@ -235,4 +236,14 @@ const char *headline_text(struct arena *arena, const struct headline *headline, 
     if (json_is_string(member))
         return text_clean(arena, json_string_value(member), LONGEST_NAME);
     return json_is_number(member) ? arena_printf(arena, "%.15g", json_number_value(member)) : NULL;
+}
+
+const char *headline_unfit(struct arena *arena, const struct headline *headline)
+{
+    double peak = headline_number_or(headline, "peak_memory_bytes", NAN);
+    char need[48], have[48];
+
+    return !(peak > headline->memory) ? "" :
+           arena_printf(arena, ", does not fit: %s in %s", unit_format_short(UNIT_BYTES, peak, need, sizeof need),
+                        unit_format_short(UNIT_BYTES, headline->memory, have, sizeof have));
 }

@@ -9,6 +9,7 @@
 #   plan_asks.sh DTSIM fewest   where nothing fits, so many GPUs do, and half of them do not
 #   plan_asks.sh DTSIM axes     'emit' can write each value of the axes that a software file lists, with their arguments
 #   plan_asks.sh DTSIM hardware of platforms and networks that are compared the best of each is what a plan of it alone finds
+#   plan_asks.sh DTSIM prices   a price by any name of a machine is found, and what has none is told of and proves nothing; a PUE stands alone
 #   plan_asks.sh DTSIM kept     a worse plan in the same folder leaves the better one
 set -u
 dtsim=$(realpath "$1") what=$2 root=$(realpath "$(dirname "$0")/..")
@@ -56,6 +57,14 @@ fixed()
         { grep -v "^${set%%=*}[.]" usual; echo "${set%%=*}"; } | sort -u >expected
         axes | sort | diff expected - || fail "$set: other axes are searched"
     done
+    # replicas that follow from the nodes are said by imports, and hold no degree
+    scenario dgx-a100 2 'strategy: {tensor: 2, data: 8}'
+    plan --verify 0 --set strategy.tensor=1,2,4 --set strategy.pipeline=1,2 || fail "$(cat err)"
+    axes >searched
+    grep -o '"iteration_time_s":[^,]*' plan.json >./times
+    scenario dgx-a100 2
+    plan --verify 0 --set strategy.tensor=1,2,4 --set strategy.pipeline=1,2 || fail "$(cat err)"
+    { axes | cmp - searched && grep -o '"iteration_time_s":[^,]*' plan.json | cmp - times; } || fail "a number of replicas that follows is held"
     plan --verify 0 --set strategy.tensor=1,2 || fail "$(cat err)"
     [ "$(axes)" = strategy.tensor ] || fail "a choice that is named is searched alone: $(axes)"
     for set in strategy.split strategy.stages_on batch.shares strategy.all_reduce; do
@@ -387,9 +396,76 @@ assert abs(own["kwh_per_million_tokens"] * 3.6e6 * tokens / own["energy_j"] - 1)
     grep -q "no platform or GPU 'dgx-a1000'" out || fail "$(cat out)"
 }
 
+# priced EXPECTED PRICES SET...: $ an hour of a GPU that the cost of a run stands on; none: it has no cost
+priced()
+{
+    local sets=() set
+    for set in "price=$2" "${@:3}"; do sets+=(--set "$set"); done
+    "$dtsim" run scenario.yaml "${sets[@]}" --set simulation.engine=fast --set memory.enforce=false -o run.out --json >run.json 2>err ||
+        fail "$*: $(cat err)"
+    python3 -c 'import json, sys
+d = json.load(open("run.json"))
+price = d["cost"] and d["cost"] * 3600 / d["gpus"] / d["iteration_time_s"]
+assert (price is None) if sys.argv[1] == "none" else abs(price / float(sys.argv[1]) - 1) < 1e-9, price' "$1" ||
+        fail "$*: another price"
+}
+
+prices()
+{
+    local h100=cluster.platform=dgx-h100 axes=(--verify 0 --set "strategy.tensor=2,4" --set strategy.pipeline=1) i sets
+    scenario dgx-a100 2
+    "$dtsim" list platforms >/dev/null || fail "no platforms"
+    printf 'platform: dgx-h100\ntitle: mine\n' >mine.yaml
+    priced 1.5 '{dgx-a100: 1 $/h, DGX H100: 1.5 $/h}' $h100
+    priced 1 '{dgx-a100: 1 $/h, DGX H100: 1.5 $/h}'
+    priced 2 '{dgx-h100: 2 $/h}' 'cluster.platform=DGX H100'
+    priced 2 '{DGX H100: 2 $/h}' 'cluster.platform=dgx_h100'
+    priced 3 '{h100-80gb: 3 $/h}' $h100
+    priced 3 '{H100 SXM: 3 $/h, a100-80gb: 1 $/h}' $h100
+    priced 2 '{H100 SXM: 3 $/h, dgx-h100: 2 $/h}' $h100
+    priced 3 '{h200-141gb: 3 $/h, dgx-h100: 2 $/h}' $h100 cluster.gpu=h200-141gb
+    priced 3 '{h200-141gb: 3 $/h, dgx-h100: 2 $/h}' $h100 'cluster.gpu={name: h200-141gb, memory: 100 GiB}'
+    priced none '{dgx-h100: 2 $/h}' $h100 cluster.gpu=h200-141gb
+    priced 2 '{dgx-h100: 2 $/h}' $h100 'cluster.gpu={memory: 70 GiB}'
+    priced 4 '{mine.yaml: 4 $/h, dgx-h100: 2 $/h}' cluster.platform=mine.yaml
+    priced 5 '{h100-80gb: 5 $/h}' cluster.platform=mine.yaml
+    priced none '{dgx-a100: 5 $/h}' cluster.platform=p5
+    cp scenario.yaml whole.yaml
+    sed -i 's/^cluster:.*/cluster: {parts: [{name: old, platform: dgx-a100, nodes: 1}, {name: new, platform: dgx-h100, nodes: 2}]}/' scenario.yaml
+    priced 3 '{dgx-a100: 1 $/h, h100-80gb: 4 $/h}'
+    priced none '{dgx-a100: 1 $/h}'
+    mv whole.yaml scenario.yaml
+    for i in 'dgx-h100: rubbish' 'dgx-a100: 1 $/h, dgx-h100: -1 $/h' 'H100: 1 $/h' 'dgx-h100: 1 $/h, DGX H100: 2 $/h' 'nothing.yaml: 1 $/h'; do
+        "$dtsim" check scenario.yaml --set "price={$i}" >/dev/null 2>&1 && fail "a price of {$i} is taken"
+    done
+    for sets in cluster.platform=dgx-a100,dgx-h100 cluster.platform=dgx-a100,dgx-h100,hgx-h20; do
+        "$dtsim" plan scenario.yaml "${axes[@]}" --set $sets --set 'price={dgx-a100: 1 $/h, hgx-h20: 2 $/h}' --objective cost -o cost >out 2>err ||
+            fail "$(cat err)"
+        grep -q '^not compared: 2 configurations without cost: cluster.platform dgx-h100$' out || fail "$sets: what has no price is dropped: $(cat out)"
+        grep -q '^proven:.*that have these numbers' out || fail "$sets: proven of what has no price: $(cat out)"
+        grep -q 'every other value is.*cannot be$' out && fail "$sets: what has no price is worse: $(cat out)"
+        grep -q '^the best of each$' out && [ $sets = cluster.platform=dgx-a100,dgx-h100 ] && fail "$sets: the best of one"
+    done
+    grep -q '^proven: each is the best of its hardware' out || fail "another machine is bettered: $(cat out)"
+    "$dtsim" plan scenario.yaml "${axes[@]}" --set cluster.platform=dgx-a100,dgx-h100 --objective mfu -o mfu >out 2>err || fail "$(cat err)"
+    grep -q '^proven: each is the best of its hardware' out || fail "another machine is bettered: $(cat out)"
+    "$dtsim" plan scenario.yaml "${axes[@]}" --set 'cluster.network.topology={leaf_nodes: 1, oversubscription: 2}' -o one >out 2>err ||
+        fail "$(cat err)"
+    grep -q '^the best of each$' out && fail "one network is compared: $(cat out)"
+    for i in 1 1.3; do                      # a facility's share stands alone for iterations, and says nothing of a training
+        "$dtsim" plan scenario.yaml "${axes[@]}" --set "train={energy: {pue: $i}}" -o pue --json >pue$i.json 2>err || fail "$(cat err)"
+        "$dtsim" train scenario.yaml --set "train={energy: {pue: $i}}" >out 2>&1 && fail "a training of no length"
+    done
+    python3 -c 'import json
+one, more = (json.load(open(f"pue{i}.json"))["rows"][0]["metrics"] for i in ("1", "1.3"))
+assert abs(more["energy_j"] / one["energy_j"] / 1.3 - 1) < 1e-9 and "training_cost" not in one' || fail "the facility is not counted"
+    "$dtsim" plan scenario.yaml "${axes[@]}" --set cluster.platform=dgx-a100,dgx-h100,p5,hgx-h20 --top 2 -o few >out 2>err || fail "$(cat err)"
+    grep -q '^not shown: 2 more; --top 4 shows them: cluster.platform [^,]*, cluster.platform [^,]*$' out || fail "rows are missing: $(cat out)"
+}
+
 case $what in
 axes) axes_are_written ;;
-fewest | fixed | gpus | halved | hardware | order | limit | verify | kept) $what ;;
+fewest | fixed | gpus | halved | hardware | order | limit | prices | verify | kept) $what ;;
 *)
     echo "unknown: $what"
     exit 2 ;;

@@ -125,6 +125,11 @@ false && source ./env.sh
 X=env.sh; source "./$X"
 source $(echo ./env.sh) >/dev/null 2>&1
 source <(echo TP=8)
+i=0; A=(./env.sh ./none.sh); . "${A[i++]}"
+source ./env.sh $((TP+=1))
+source -- ./env.sh
+source() { TP=8; }; source ./none.sh
+PATH=$PATH:$PWD; source env.sh
 source ./none.sh 2>/dev/null; TP=8
 source ./none.sh || TP=8
 f() { source ./env.sh; }; f

@@ -39,6 +39,7 @@ static const struct { const char *path, *values[4]; } texts[] = {
     {"network.topology.levels", {"[{leaf_nodes: 1, oversubscription: 100}]", "[{leaf_nodes: 2, oversubscription: 100}]"}},
     {"network.topology.dims", {"[2]", "[4]"}},
     {"network.topology.xml", {NULL}},            /* another program's links and routes: unit simgrid_file tries them */
+    {"network.topology.hosts", {NULL}},          /* of its hosts */
     {"network.topology.wrap", {"true", "false"}},
     {"network.title", {NULL}},       /* names, and what notes say of numbers */
     {"network.estimate", {NULL}},

@@ -75,7 +75,25 @@ def check_bytes(run, groups, collectives, npu):
         assert abs(found - wanted) <= count, f"{op}: {found} bytes, not {wanted}"
 
 
-def check_places(groups, order, folder, node_of):
+def rate(text):
+    """B/s"""
+    number, unit = text.split()
+    return float(number) * {"B/s": 1, "kB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9, "TB/s": 1e12}[unit]
+
+
+def check_network(lines, cluster, across):
+    """The last bandwidth is a GPU's share of its node's NICs, through its own link to the host; other networks are told of."""
+    network, gpus = cluster["network"], cluster["gpus_per_node"]
+    nics = network["nics"]
+    each = rate(network["bandwidth"])
+    wanted = each * nics / gpus if nics < gpus else each if nics == gpus else min(nics // gpus * each, rate(cluster["host"]["bandwidth"]))
+    found = [line for line in lines if line.startswith("bandwidth")][0].split("#")[0].strip("bandwidth:[] ").split(",")[-1]
+    assert not across or abs(1e9 * float(found) / (wanted * network.get("efficiency", 1)) - 1) < 1e-6, f"{found}, not {wanted}"
+    kind = network["topology"]["kind"]
+    assert (kind != "nonblocking") == any(line.startswith(f"# not said here: the {kind}") for line in lines), lines
+
+
+def check_places(groups, order, folder, node_of, cluster):
     """NPUs are numbered in the order of GPUs; each node has its own; the network has as many of both."""
     npu = {rank: i for i, rank in enumerate(order)}
     nodes = {}
@@ -85,7 +103,10 @@ def check_places(groups, order, folder, node_of):
     if len(order) < 2:
         return
     with open(os.path.join(folder, "network.yml")) as file:
-        network = dict(line.split("#")[0].strip().split(": ") for line in file if not line.startswith("#"))
+        lines = file.read().splitlines()
+    network = dict(line.split("#")[0].strip().split(": ") for line in lines if not line.startswith("#"))
+    if all(key in cluster for key in ("network", "gpus_per_node", "host")) and "nics" in cluster["network"]:
+        check_network(lines, cluster, len(nodes) > 1)
     counts = [int(word) for word in network["npus_count"].strip("[] ").split(",")]
     each = {len(npus) for npus in nodes.values()}
     if len(each) == 1:
@@ -102,7 +123,7 @@ def check(run, folder, place_of):
     sends, receives, collectives = {}, {}, {}
     order = sorted(range(run.ranks * run.replicas), key=lambda rank: place_of[rank][0])
     if run.result["scenario"]["cluster"].get("platform") != "ideal":        # whose links take no time
-        check_places(groups, order, folder, {rank: place_of[rank][1] for rank in order})
+        check_places(groups, order, folder, {rank: place_of[rank][1] for rank in order}, run.result["scenario"]["cluster"])
     for npu, rank in enumerate(order):
         with open(os.path.join(folder, f"dtsim.{npu}.et"), "rb") as file:
             parts = messages(file.read())

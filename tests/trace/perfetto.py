@@ -1,5 +1,6 @@
 """Checks a Perfetto trace against the tables of its run."""
 import collections
+import re
 
 from protobuf import one, read
 
@@ -51,7 +52,9 @@ class Reader:
             for flow in event.get("flow_ids", []):
                 assert flow not in self.starts, "a flow begins twice"
                 self.starts.add(flow)
-            self.ends.update(event.get("terminating_flow_ids", []))
+            for flow in event.get("terminating_flow_ids", []):
+                assert flow not in self.ends, "a flow ends twice"
+                self.ends.add(flow)
         else:
             assert kind == END
             name, start, notes = self.open.pop(uuid)
@@ -91,6 +94,12 @@ def check(run, path, every=False):
         reader.packet(packet)
     assert not reader.open, "a slice without end"
     assert reader.starts == reader.ends, "a flow with one end"
+    awaited = {(row["id"], send) for row in run.rows for send in re.findall(r"(\d+)[^,]*", row["after"])}
+    sends = {row["id"]: row for row in run.rows if row["peer"] >= 0}
+    by_id = {int(row["id"]): row for row in run.rows}
+    arrows = {int(send) for waits, send in awaited
+              if int(send) in sends and by_id[waits]["rank"] == sends[int(send)]["peer"] != sends[int(send)]["rank"]}
+    assert len(reader.ends) == len(arrows) * (run.replicas if every else 1), f"{len(reader.ends)} flows, not {len(arrows)}"
     found = {}
     for path, name, start, end, notes in reader.slices:
         found.setdefault((path[2], path[3].split(" (")[0], name), collections.deque()).append((start, end, notes))

@@ -1,4 +1,5 @@
 """A page in headless Firefox, spoken to by Marionette, which it has inside: no driver is needed."""
+import atexit
 import json
 import shutil
 import socket
@@ -30,6 +31,7 @@ class Firefox:
                 file.write(f"user_pref({json.dumps(key)}, {json.dumps(value)});\n")
         self.process = subprocess.Popen([program, "--headless", "--marionette", "--no-remote", "--profile", self.profile.name],
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        atexit.register(self.process.kill)       # where a test fails
         until = time.monotonic() + 60
         while True:
             try:

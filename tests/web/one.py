@@ -43,12 +43,16 @@ def native(path, *sets):
     return json.loads(done.stdout) if done.returncode == 0 else None
 
 
-def drop(browser, name, text):
+def drop_only(browser, name, text):
     """A file falls on the page."""
     browser.run("""
         const data = new DataTransfer();
         data.items.add(new File([arguments[1]], arguments[0]));
         document.querySelector('.app').dispatchEvent(new DragEvent('drop', {bubbles: true, cancelable: true, dataTransfer: data}));""", name, text)
+
+
+def drop(browser, name, text):
+    drop_only(browser, name, text)
     settled(browser)
 
 
@@ -126,14 +130,16 @@ def check(browser, name):
             "strategy: {schedule: zb-h1, pipeline: 32}\nsimulation: {jitter: 0.05, repeat: 400}\n")
     large = long.replace("8000", "60000").replace("400", "1")
     before = time.monotonic()
-    browser.run("""
-        const data = new DataTransfer();
-        data.items.add(new File([arguments[0]], 'long.yaml'));
-        document.querySelector('.app').dispatchEvent(new DragEvent('drop', {bubbles: true, cancelable: true, dataTransfer: data}));""", long)
+    drop_only(browser, "long.yaml", long)
     time.sleep(1.5)
     put(browser, "tour", "04-1f1b")
     settled(browser)
     assert value(browser) > 0 and time.monotonic() - before < 10, time.monotonic() - before
+    drop_only(browser, "long.yaml", long)
+    time.sleep(2.5)
+    assert browser.run("return getComputedStyle(document.getElementById('stop')).visibility") == "visible"
+    browser.run("document.getElementById('stop').click()")
+    browser.wait("return document.querySelector('.refused')?.textContent.includes('Cancelled')", 5)
     # Too long or too large: a sentence, and the command line.
     for file, text, limit in (("large", large, "the page's limit 512 MiB"), ("long", long, "the page's limit 20 s")):
         before = time.monotonic()

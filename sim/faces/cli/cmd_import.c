@@ -7,6 +7,7 @@
 #include "files/look.h"
 #include "import/import_kineto.h"
 #include "import/import_nccl.h"
+#include "import/nccl_fit.h"
 #include "import/nccl_run.h"
 #include "import/pipedream_profile.h"
 #include "jobs/jobs.h"
@@ -17,6 +18,7 @@
 struct import_hints {
     struct nccl_hints nccl;
     struct import_options launch;
+    const char *platform;            /* whose profile nccl-tests correct; NULL: none is */
     const char *kind;                /* the word for the kind of file */
 };
 /* What a file becomes, as a tree; NULL where the file is wrong, or where it was printed already. */
@@ -69,7 +71,9 @@ static struct node *import_pipedream(struct arena *arena, const char *path, cons
 static struct node *import_nccl(struct arena *arena, const char *path, const struct import_hints *hints,
                                 struct error *err)
 {
-    return import_nccl_load(arena, path, &hints->nccl, stderr, err);
+    struct node *table = import_nccl_load(arena, path, &hints->nccl, stderr, err);
+
+    return table && hints->platform ? nccl_fit(arena, table, hints->platform, stderr, err) : table;
 }
 
 /* What a framework is launched with. A comment stands above the scenario: it is printed here. */
@@ -112,7 +116,7 @@ static const struct import { const char *name; importer *import; int most; } imp
     {"llama-factory", import_framework, 2},
 }, own = {"", import_framework, ARGS_MAX};
 
-enum { OPT_OP, OPT_RANKS, OPT_PER_NODE, OPT_CLUSTER, OPT_STRICT, OPT_HF_CONFIG, OPT_ENV, OPT_READ, OPT_LAUNCH, OPT_TRUST };
+enum { OPT_OP, OPT_RANKS, OPT_PER_NODE, OPT_CLUSTER, OPT_STRICT, OPT_HF_CONFIG, OPT_ENV, OPT_READ, OPT_LAUNCH, OPT_TRUST, OPT_PLATFORM };
 
 static const char *import_name(size_t i)
 {
@@ -161,7 +165,7 @@ static int import_main(const struct arguments *arguments)
     const struct import *import = (size_t)arguments->first < COUNT(imports) ? &imports[arguments->first] : &own;
     struct import_hints hints = {.nccl = {arguments->values[OPT_OP], (int)arguments->numbers[OPT_RANKS],
                                           (int)arguments->numbers[OPT_PER_NODE]},
-                                 .kind = arguments->positional[0]};
+                                 .platform = arguments->values[OPT_PLATFORM], .kind = arguments->positional[0]};
     struct node *root;
     int code;
 
@@ -204,6 +208,10 @@ static const struct option options[] = {
     [OPT_LAUNCH] = {"--launch", "N",
         .help = "the Nth of the script's launches; left out: the first one with a model", OPTION_COUNT, 1, 1000, .with = "megatron OTHER"},
     [OPT_TRUST] = {"--trust", .help = "run it also without Landlock; it can read all your files then", .with = "megatron OTHER"},
+    [OPT_PLATFORM] = {"--platform", "NAME",
+        .help = "instead of the table a communication profile: the platform's, with latencies and rates by protocol fitted to what was "
+        "measured; cluster: {platform: NAME, communication: FILE} uses it. stderr says how well it fits, and what the sizes do not tell",
+        .with = "nccl-tests"},
     {"--set", "NAME=VALUE", .help = "an argument (num-layers=32), or nnodes and nproc_per_node", OPTION_SET, .many = true,
         .with = "megatron deepspeed torchtitan transformers bridge nemo " OTHERS},
     {"pytorch-schedule",
@@ -212,7 +220,7 @@ static const struct option options[] = {
         "input and weights, R recomputation; @0 or @1 behind a cell of two directions; (1F1;0B0)OVERLAP_F_B, or O, runs two as one; empty: "
         "idle"},
     {"nccl-tests",
-        .help = "what a program of nccl-tests printed: a table of 'dtsim collective --table'. Where no platform has such GPUs, put "
+        .help = "what a program of nccl-tests printed, or wrote with -J: a table of 'dtsim collective --table'. Where no platform has such GPUs, put "
         "yours under 'cluster'. Marks that others put before each line are skipped: mpirun --tag-output, srun --label, "
         "kubectl logs --prefix, timestamps. Rows that are left out are named on stderr"},
     {"pipedream-profile",
@@ -251,6 +259,7 @@ const struct command cmd_import = {
     .examples = "  dtsim import pytorch-schedule order.csv > order.yaml && dtsim show order.yaml --figure\n"
                 "  dtsim show scenario.yaml --orders > order.csv     writes such a file\n"
                 "  dtsim import nccl-tests all_reduce.log > table.yaml && dtsim collective table.yaml --table\n"
+                "  dtsim import nccl-tests all_reduce.log --platform dgx-h100 > mine.yaml     cluster.communication=./mine.yaml\n"
                 "  dtsim import pipedream-profile graph.txt > model.yaml     a scenario names it: "
                 "{preset: ./model.yaml}\n"
                 "  dtsim import kineto trace.json > samples.csv && dtsim calibrate fit samples.csv -o gpu.yaml\n"

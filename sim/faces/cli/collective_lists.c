@@ -55,7 +55,7 @@ static int parse(const struct command *command, const char *option, const char *
 static int read_rank(const struct command *command, const char *text, double *number)
 {
     char *end;
-    long value = strtol(text, &end, 10);
+    long long value = strtoll(text, &end, 10);
 
     *number = (double)value;
     if (end != text && !*end && value >= 1 && value <= RANKS_MOST)

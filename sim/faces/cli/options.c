@@ -18,7 +18,7 @@ const char *words_at(const struct words *words, size_t i)
 size_t processors(void)
 {
     cpu_set_t own;               /* srun and containers give a process some of a machine's */
-    long count = sched_getaffinity(0, sizeof own, &own) ? sysconf(_SC_NPROCESSORS_ONLN) : CPU_COUNT(&own);
+    long long count = sched_getaffinity(0, sizeof own, &own) ? sysconf(_SC_NPROCESSORS_ONLN) : CPU_COUNT(&own);
 
     return count > 0 ? (size_t)count : 1;
 }

@@ -163,20 +163,38 @@ static bool leaves_out(const struct space *space, const struct plan_outcome *out
     return false;
 }
 
-static void print_proven(const struct space *space, const struct plan_outcome *outcome, size_t shown, bool front, FILE *out)
+/* Configurations that cannot be ordered stand in no place of the table. */
+static void print_numberless(const struct space *space, const struct plan_outcome *outcome, FILE *out)
+{
+    fprintf(out, "not compared: %zu configuration%s without ", outcome->numberless, outcome->numberless == 1 ? "" : "s");
+    fputs(space->goal.nobjectives ? "" : "speed", out);
+    print_objectives(&space->goal, out);
+    fputs(*outcome->without ? ": " : "", out);
+    text_write(TEXT_LINE, outcome->without, out);
+    fputc('\n', out);
+}
+
+static void print_proven(const struct space *space, const struct plan_outcome *outcome, const struct results *results, size_t shown,
+                         bool front, FILE *out)
 {
     const struct goal *goal = &space->goal;
-    const char *which = leaves_out(space, outcome) ? " that the release can run" : "";
+    bool compares = plan_compares(results);
+    const char *release = leaves_out(space, outcome) ? " that the release can run" : "", *which = !outcome->numberless ? release :
+                          *release ? " that the release can run and that have these numbers" : " that have these numbers";
 
-    if (space_compares(space) && !goal->nobjectives)
+    if (compares && !goal->nobjectives)
         fprintf(out, "proven: each is the fastest of these axes%s in this simulator on its hardware and number of GPUs\n", which);
     else if (front && !goal->nobjectives)
         fprintf(out, "proven: each is the fastest of these axes%s in this simulator on its number of GPUs; numbers of GPUs "
                 "on which fewer are faster are left out\n", which);
     else if (front) {
-        fprintf(out, "proven: no other configuration of these axes%s betters one of these in ", which);
+        bool fewest = !strcmp(goal->objectives[0].name, "gpus");
+
+        fprintf(out, compares && goal->nobjectives == 1 && !fewest ? "proven: each is the best of its hardware among the configurations "
+                "of these axes%s, by " : "proven: no other configuration of these axes%s%s betters one of these in ", which,
+                compares ? " on its hardware" : "");
         print_objectives(goal, out);
-        fputs(goal->nobjectives > 1 ? " in this simulator\n" : " and speed in this simulator\n", out);
+        fputs(goal->nobjectives == 1 && fewest ? " and speed in this simulator\n" : " in this simulator\n", out);
     } else if (goal->nobjectives) {
         fprintf(out, "proven: no other configuration of these axes%s has a better ", which);
         print_objectives(goal, out);
@@ -272,10 +290,12 @@ static void print_status(const struct space *space, const struct plan_options *o
     const struct concluded concluded = {outcome, plan_shown(options, results), plan_tied(results), space->goal.nlimits, front};
 
     if (outcome->status == PLAN_PROVEN && !is_unknown(outcome, concluded.shown))
-        print_proven(space, outcome, concluded.shown, front, out);
+        print_proven(space, outcome, results, concluded.shown, front, out);
     else
         view_say(&concluded_view, &concluded, is_unknown(outcome, concluded.shown) ? unknown :
                  outcome->status == PLAN_NONE_FEASIBLE ? infeasible : gap, out);
+    if (concluded.shown && outcome->numberless)
+        print_numberless(space, outcome, out);
     print_held(space, out);
     print_failures(space, outcome, out);
     view_say(&concluded_view, &concluded, ties, out);

@@ -103,14 +103,14 @@ static size_t columns_of(const struct space *space, const struct results *result
         columns[count++] = key;
     for (size_t i = 0; i < space->naxes; i++) {
         key = results_find(results, space->axes[i].path);
-        if (key >= 0 && strchr(space->axes[i].values, ','))
+        if (key >= 0 && space->axes[i].several)
             columns[count++] = key;
     }
     for (size_t i = 0; i < space->goal.nobjectives; i++)
         add_column(results, space->goal.objectives[i].name, columns, &count);
     for (size_t i = 0; i < space->goal.nlimits; i++)
         add_column(results, space->goal.limits[i].name, columns, &count);
-    for (size_t i = 0; i < COUNT(bought) && space_compares(space); i++)
+    for (size_t i = 0; i < COUNT(bought) && plan_compares(results); i++)
         add_column(results, bought[i], columns, &count);
     for (size_t i = 0; i < COUNT(metrics); i++)
         add_column(results, metrics[i], columns, &count);
@@ -131,14 +131,30 @@ static void print_unknown(const struct results *results, size_t shown, FILE *out
         error = fmax(error, json_number_value(json_object_get(metrics, "energy_error_share")));
     }
     if (priceless)
-        fprintf(out, "no price is known of %zu of these: --set price='{NAME: 2.50 $/h, ...}', by the names of platforms, gives $\n", priceless);
+        fprintf(out, "no price is known of %zu of these: --set price='{NAME: 2.50 $/h, ...}', by the names of platforms or GPUs, gives $\n", priceless);
     if (powerless)
-        fprintf(out, "no power is known of %zu of these: no GPU is named\n", powerless);
+        fprintf(out, "no power is known of %zu of these: their GPU's file says none, or no GPU is named\n", powerless);
     if (powerless < shown)
         fprintf(out, "kWh: of all nodes, times %g for cooling and switches where train.energy.pue says no other", ENERGY_PUE);
     if (powerless < shown && error > 0)
-        fprintf(out, "; power that nobody published is taken from the board's, within %.0f %%", 100 * error);
+        fprintf(out, "; within %.0f %%, as nodes, waits and facilities differ", 100 * error);
     fputs(powerless < shown ? "\n" : "", out);
+}
+
+/* The compared hardware whose row is not shown. */
+static void print_hidden(const struct results *results, size_t shown, FILE *out)
+{
+    struct arena arena = {0};
+    bool *hidden = ARENA_ARRAY(&arena, bool, results->rows.count + 1);
+
+    for (size_t i = shown; i < results->rows.count; i++)
+        hidden[i] = true;
+    if (shown < results->rows.count) {
+        fprintf(out, "not shown: %zu more; --top %zu shows them: ", results->rows.count - shown, results->rows.count);
+        text_write(TEXT_LINE, plan_hardware(&arena, results, hidden), out);
+        fputc('\n', out);
+    }
+    arena_release(&arena);
 }
 
 void plan_print(const struct space *space, const struct plan_options *options, const struct plan_outcome *outcome,
@@ -152,11 +168,13 @@ void plan_print(const struct space *space, const struct plan_options *options, c
             .columns = columns, .count = columns_of(space, results, columns), .most = shown,
         };
 
-        fputs(space_compares(space) ? "the best of each\n" :
+        fputs(plan_compares(results) ? "the best of each\n" :
               front && !space->goal.nobjectives ? "the fastest of each number of GPUs\n" : "", out);
         results_print(results, &look, out);
-        if (space_compares(space))
+        if (plan_compares(results)) {
+            print_hidden(results, shown, out);
             print_unknown(results, shown, out);
+        }
         fputc('\n', out);
     }
     plan_conclude(space, options, outcome, results, front, out);

@@ -113,7 +113,7 @@ static void print_other(double value, double first, struct objective by, FILE *o
 }
 
 /* A line for each axis: what its second best value costs, with the best of all others. */
-static void print_seconds(const struct space *space, const struct results *results, FILE *out)
+static void print_seconds(const struct space *space, const struct plan_outcome *outcome, const struct results *results, FILE *out)
 {
     struct objective by = objective_of(space);
     struct arena arena = {0};
@@ -123,13 +123,13 @@ static void print_seconds(const struct space *space, const struct results *resul
         int key = results_find(results, space->axes[a].path);
         size_t other = key < 0 ? 0 : best_other(results, key, by);
 
-        if (key < 0 || !strchr(space->axes[a].values, ','))
+        if (key < 0 || !space->axes[a].several)
             continue;
         fprintf(out, "  %s ", words_of(&arena, space->axes[a].path));
         print_value(results_json(results, 0, key), out);
         if (other == results->rows.count) {
-            fprintf(out, ": every other value is %s than all rows that were replayed, or cannot be\n",
-                    strcmp(by.name, "iteration_time_s") ? "worse" : "slower");
+            fprintf(out, ": every other value is %s than all rows that were replayed, or cannot be%s\n",
+                    strcmp(by.name, "iteration_time_s") ? "worse" : "slower", outcome->numberless ? ", or has no number" : "");
             continue;
         }
         fputs(", not ", out);
@@ -238,7 +238,7 @@ void plan_explain(const struct space *space, const struct plan_outcome *outcome,
         fprintf(out, "the first may not fit: of predictions like this one %.0f of 100 do; --subject-to fits_probability=%g "
                 "leaves such rows out\n", 100 * fits, PLAN_LIKELY);
     if (timed && results->rows.count > 1 && !space_asks_largest(space))
-        print_seconds(space, results, out);
+        print_seconds(space, outcome, results, out);
     if (timed) {
         print_less_memory(results, out);
         print_halved(outcome, out);

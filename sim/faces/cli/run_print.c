@@ -66,6 +66,18 @@ static const char *degrees_text(const struct told *told)
     return arena_strdup(told->arena, scenario_degrees(scenario_of(told), text, sizeof text));
 }
 
+/* How many times as long a class of time would have to take, so that the simulated iteration took the measured time; null: no
+ * anchor is this run, or none of it is left. */
+static json_t *times_of(const struct told *told, enum anchor_class class)
+{
+    const struct metrics *metrics = &told->run->metrics;
+    double shares[ANCHOR_CLASSES], times;
+
+    certainty_shares(metrics, shares);
+    times = 1 + (metrics->anchored.factor - 1) / shares[class];
+    return json_finite(metrics->anchored.same == 1 && shares[class] > 0.01 && times > 0 ? times : NAN);
+}
+
 #define FACTS(ROW) \
     ROW(name, json_words(scenario_of(it)->name), NULL) \
     ROW(schedule, json_words(scenario_schedule(scenario_of(it))->name), NULL) \
@@ -86,6 +98,7 @@ static const char *degrees_text(const struct told *told)
     ROW(nearest, it->run->metrics.expected_alike == 0 && is_plain(it) ? \
         json_words(certainty_nearest(it->arena, scenario_of(it), &it->run->metrics)) : json_null(), NULL) \
     ROW(anchored, json_boolean(!isnan(it->run->metrics.anchored.factor)), NULL) \
+    ROW(compute_times, times_of(it, ANCHOR_COMPUTE), NULL) ROW(communication_times, times_of(it, ANCHOR_COMMUNICATION), NULL) \
     ROW(runs, scenario_of(it)->simulation.jitter > 0 ? json_integer(scenario_of(it)->simulation.repeat) : json_null(), NULL) \
     ROW(local_steps, json_integer(scenario_of(it)->parallelism.local_steps), NULL) \
     ROW(asynchronous, json_boolean(scenario_schedule(scenario_of(it))->asynchronous), NULL) \
@@ -110,11 +123,13 @@ static const char *const lines[] = {
     "  software                 {software_title}[?software_assumed  (assumed)]\n",
     "[?jitter>0   jitter                   {jitter*100} % of the time of each work, seed {seed:%.0f}\n]",
     "  iteration time           {iteration_time_s}\n",
-    "  anchors                  {anchors:%.0f} like this: all times x {anchor_factor:%.3f} (simulated: "
+    "[?anchor_is_this_run=1   anchors                  this run was measured; simulated: {uncorrected_iteration_time_s}"
+    "[, as if compute took {compute_times:%.2f} times as long[, or exposed communication {communication_times:%.2f} times]]\n]",
+    "[?anchor_is_this_run=0   anchors                  {anchors:%.0f} like this: all times x {anchor_factor:%.3f} (simulated: "
     "{uncorrected_iteration_time_s})[; compute alone x {anchor_factor_compute:%.3f}[, exposed communication alone x "
-    "{anchor_factor_exposed_communication:%.3f}[, host alone x {anchor_factor_host:%.3f}]]]\n",
+    "{anchor_factor_exposed_communication:%.3f}[, host alone x {anchor_factor_host:%.3f}]]]\n]",
     "[?anchored   expected error           [60 %: within {expected_error_share*100:%.0f} %, 90 %: within "
-    "{expected_error_share*200:%.0f} % ([?anchors<2 published times, corrected by another of their table|anchors corrected by "
+    "{expected_error_share*200:%.0f} % ([?anchor_is_this_run=1 of another measurement, by published ratios|?anchors<2 published times, corrected by another of their table|anchors corrected by "
     "the others, and published times])|of the corrected time none is known: there are fewer than three anchors]\n]",
     "  expected error           {unlike}\n",
     "[?plain [  expected error           60 %: within {expected_error_share*100:%.0f} %, 90 %: within "

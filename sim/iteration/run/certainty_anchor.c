@@ -42,6 +42,7 @@ const char *certainty_anchor(struct arena *arena, struct metrics *metrics, const
 {
     struct anchor of = {.likeness = likeness_of(scenario, metrics)};
     const char *why = anchors_refused(arena, anchors, &of);
+    const struct anchor *same;
     struct correction correction;
     double time = metrics->iteration_time;
 
@@ -49,7 +50,16 @@ const char *certainty_anchor(struct arena *arena, struct metrics *metrics, const
         return why;
     certainty_shares(metrics, of.shares);
     correction = anchors_correct(anchors, &of, certainty_ratio(scenario, metrics));
+    same = anchors_same(anchors, &of, time);
+    if (same) {          /* who measures it again is nearer than another configuration */
+        const struct ratio_expectation ratio = certainty_ratio(scenario, metrics);
+
+        correction.factor = same->measured / time;
+        correction.within = ratio.within;
+        correction.most = 2 * ratio.within;
+    }
     scale_times(metrics, correction.factor);
+    metrics->anchored.same = same != NULL;
     metrics->anchored.used = (double)correction.used;
     metrics->anchored.factor = correction.factor;
     for (int class = 0; class < ANCHOR_CLASSES; class++)

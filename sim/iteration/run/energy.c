@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/base.h"
+#include "config/conf.h"
 #include "hardware/cluster.h"
 #include "layout/layout.h"
 #include "scenario/scenario.h"
@@ -31,18 +32,48 @@ static double gpu_power(const struct scenario *scenario, int kind, struct occupa
     return power ? power_of(power, occupation) : NAN;
 }
 
-double energy_error(const struct scenario *scenario)
+/* GPUs of the kind that are paid and do nothing. */
+static int idle_gpus(const struct scenario *scenario, int kind)
 {
-    double error = NAN;
+    const struct cluster *cluster = &scenario->cluster;
+    int idle = -(int)layout_kind_seats(&scenario->layout, kind);
 
-    for (int kind = 0; kind < cluster_kinds(&scenario->cluster) && !(energy_spec_of(scenario) && energy_spec_of(scenario)->gpu); kind++) {
-        int gpu = cluster_kind_gpu(&scenario->cluster, kind);
-        const struct gpu *sheet = cluster_gpu_name(&scenario->cluster, gpu) ? cluster_sheet(&scenario->cluster, gpu) : NULL;
+    if (scenario_paid_gpus(scenario) == scenario_gpus(scenario))
+        return 0;
+    for (int i = 0; i < cluster_parts(cluster); i++)
+        if (cluster_part(cluster, i).kind == kind)
+            idle += cluster_part(cluster, i).nodes * cluster_node_gpus(cluster, cluster_part(cluster, i).first);
+    return idle;
+}
 
-        if (sheet && sheet->power && sheet->power_error > 0 && layout_kind_seats(&scenario->layout, kind) > 0)
-            error = fmax(error, sheet->power_error);     /* fmax ignores NaN */
+/* The share that the power of a kind's GPUs may be off, each doing so; 0: the scenario says it. Where nobody told communication from
+ * computation, a GPU that waits for others may take as little as one that idles. */
+static double kind_error(const struct scenario *scenario, int kind, struct occupation occupation)
+{
+    int gpu = cluster_kind_gpu(&scenario->cluster, kind);
+    const struct gpu *sheet = cluster_sheet(&scenario->cluster, gpu);
+    double watts = gpu_power(scenario, kind, occupation), waits = 0;
+
+    if ((energy_spec_of(scenario) && energy_spec_of(scenario)->gpu) || isnan(watts))
+        return 0;
+    if (sheet->power->communication >= sheet->power->compute)
+        waits = occupation.communication * (sheet->power->communication - sheet->power->idle) / watts;
+    return gpu_power_error(sheet, watts) + waits;
+}
+
+double energy_error(const struct scenario *scenario, struct occupation occupation)
+{
+    const struct energy_spec *spec = energy_spec_of(scenario);
+    const double facility = spec && node_get(spec->node, "pue") ? 0 : ENERGY_PUE_MOST / ENERGY_PUE - 1;
+    double own = 0;
+
+    for (int kind = 0; kind < cluster_kinds(&scenario->cluster); kind++) {
+        if (layout_kind_seats(&scenario->layout, kind) > 0)
+            own = fmax(own, kind_error(scenario, kind, occupation));
+        if (idle_gpus(scenario, kind) > 0)
+            own = fmax(own, kind_error(scenario, kind, (struct occupation){0, 0}));
     }
-    return error;
+    return own > 0 || facility > 0 ? (1 + own) * (1 + facility) - 1 : NAN;
 }
 
 /* W of a node besides its GPUs. */
@@ -83,18 +114,14 @@ double energy_idle_power(const struct scenario *scenario)
     const struct cluster *cluster = &scenario->cluster;
     double sum = 0;
 
-    if (scenario_paid_gpus(scenario) == scenario_gpus(scenario))
-        return 0;
     for (int kind = 0; kind < cluster_kinds(cluster); kind++) {
-        int idle = -(int)layout_kind_seats(&scenario->layout, kind);
+        int idle = idle_gpus(scenario, kind);
 
-        for (int i = 0; i < cluster_parts(cluster); i++)
-            if (cluster_part(cluster, i).kind == kind)
-                idle += cluster_part(cluster, i).nodes * cluster_node_gpus(cluster, cluster_part(cluster, i).first);
         if (idle > 0)
             sum += idle * gpu_power(scenario, kind, (struct occupation){0, 0});
     }
-    return sum + (cluster->nodes - energy_nodes(scenario)) * host_power(scenario);
+    return scenario_paid_gpus(scenario) == scenario_gpus(scenario) ? 0 :
+           sum + (cluster->nodes - energy_nodes(scenario)) * host_power(scenario);
 }
 
 double energy_pue(const struct scenario *scenario)

@@ -19,12 +19,15 @@ double energy_idle_power(const struct scenario *scenario);
  * 2022, arXiv 2211.02001). LLaMA's authors reckon with 1.1 (Touvron et al. 2023, arXiv 2302.13971); the mean of the industry is 1.56
  * (Uptime Institute, Global Data Center Survey 2024). */
 #define ENERGY_PUE 1.2
+#define ENERGY_PUE_MOST 1.56
 /* The facility's power over its computers' power: the scenario's, or ENERGY_PUE. */
 double energy_pue(const struct scenario *scenario);
 /* The nodes on which the scenario runs. */
 int energy_nodes(const struct scenario *scenario);
 
-/* The share that power may be off where it stands on a board's data sheet; NaN: it does not, or is not known. */
-double energy_error(const struct scenario *scenario);
+/* The share that the energy of a time may be off where GPUs do so, at most: by the nodes (gpu_power_error), by waits that may take
+ * less than computation, by idle GPUs, and by the facility where the scenario says no PUE. NaN: the scenario says all of it. Not the
+ * time's own error. */
+double energy_error(const struct scenario *scenario, struct occupation occupation);
 
 #endif

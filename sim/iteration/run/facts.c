@@ -35,7 +35,7 @@ static void find_cluster(struct cluster *cluster, struct facts *facts)
         const char *name = cluster_gpu_name(cluster, gpu);
 
         /* what stands on the board's power tells no two GPUs apart */
-        if (!name || !cluster_sheet(cluster, gpu)->power || cluster_sheet(cluster, gpu)->power_error > 0)
+        if (!name || !cluster_sheet(cluster, gpu)->power || !cluster_sheet(cluster, gpu)->power->node)
             facts->powerless = name ? name : "";
     }
     for (int i = 0; i < cluster_given_parts(cluster); i++) {

@@ -8,6 +8,7 @@
 #include "base/base.h"
 #include "config/conf.h"
 #include "recompute/rank_plan.h"
+#include "run/energy.h"
 #include "scenario/scenario.h"
 #include "schedule/schedule.h"
 #include "stage/memory.h"
@@ -161,11 +162,18 @@ char *memory_shortage(const struct run *run, char *buffer, size_t size)
     return buffer;
 }
 
-/* Activations may be those of a length that nobody said. */
-static const char *unsaid_length(struct arena *arena, const struct model *model)
+/* How many GPUs hold it, and the tokens of a sample: activations may be those of a length that nobody said. */
+static const char *sizes_text(struct arena *arena, const struct scenario *scenario)
 {
-    return !model->longest ? "" : arena_printf(arena, "; a sample has %d tokens, as many as config.json allows, as nobody says "
-                                               "'sequence'", model->sequence);
+    const struct model *model = &scenario->model;
+    int gpus = scenario_gpus(scenario), nodes = energy_nodes(scenario);
+    const char *text = arena_printf(arena, "; on %d GPU%s of %d node%s", gpus, gpus == 1 ? "" : "s", nodes, nodes == 1 ? "" : "s");
+    bool said = node_at(scenario->node, "model.sequence") || node_at(scenario->node, "model.with.sequence") ||
+                node_at(scenario->node, "model.transformer.sequence");
+
+    return !model->transformer ? text :
+           arena_printf(arena, "%s, samples of %d tokens%s", text, model->sequence, model->longest ?
+                        ", as many as config.json allows, as nobody says 'sequence'" : said ? "" : ", as its model's file says");
 }
 
 int memory_refuse(const struct run *run, const char *advice, struct error *err)
@@ -185,7 +193,7 @@ int memory_refuse(const struct run *run, const char *advice, struct error *err)
         "%s, %s too little (%s)%s%s; %s%s'enforce: false' simulates it anyway",
         memory_shortage(run, shortage, sizeof shortage),
         unit_format_short(UNIT_BYTES, lack, over, sizeof over),
-        largest_parts(&arena, &metrics->memory), fits, unsaid_length(&arena, &scenario->model), advice,
+        largest_parts(&arena, &metrics->memory), fits, sizes_text(&arena, scenario), advice,
         *advice ? "; or " : "");
     arena_release(&arena);
     return -1;

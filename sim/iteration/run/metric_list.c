@@ -36,6 +36,8 @@
     M(ROW, anchor_factor_exposed_communication, anchored.classes[ANCHOR_COMMUNICATION], 1, METRIC_SHARE, \
       "the same of exposed communication alone") \
     M(ROW, anchor_factor_host, anchored.classes[ANCHOR_HOST], 1, METRIC_SHARE, "the same of waits for launches alone") \
+    M(ROW, anchor_is_this_run, anchored.same, 1, METRIC_SHARE, \
+      "1: one of them is this run, whose time is the measured one; 0; null: there are none") \
     M(ROW, uncorrected_iteration_time_s, anchored.time, 1, METRIC_TIME, \
       "iteration_time_s before anchors corrected it; null: there are none") \
     M(ROW, makespan_s, makespan, 1, METRIC_TIME, "from the first operation simulated to the end of the last") \
@@ -85,10 +87,11 @@
       "the same of peak_allocated_bytes, 6 of 10") \
     M(ROW, expected_peak_allocated_error_share_p90, peaks[PEAK_ALLOCATED].most, 1, METRIC_SHARE, "9 of 10") \
     M(ROW, energy_j, energy, 1, METRIC_TIME, \
-      "of an iteration: all GPUs by what they do, and their nodes, times train.energy.pue; null: the GPU's file has no " \
+      "of an iteration: all GPUs by what they do, and their nodes, times train.energy.pue, or 1.2; null: the GPU's file has no " \
       "power, nor has train.energy") \
     M(ROW, energy_error_share, energy_error, 1, METRIC_SHARE, \
-      "of energy_j, where it stands on the board's power alone; null: on measured nodes, or there is none")
+      "of energy_j at most, without the time's own (expected_error_share): nodes differ, the power of GPUs that wait for others is " \
+      "not known, and a facility takes up to 1.56 times its computers' where train.energy.pue says none; null: the scenario says all")
 #define NAMED(ROW, key, member, in, of, brief) {#key, offsetof(struct metrics, member), in, of},
 static const struct metric named[] = {METRICS(NAMED, )};
 

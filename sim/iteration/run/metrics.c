@@ -274,7 +274,7 @@ double metrics_iteration_time(const struct workload *workload, const struct time
 #define NOTHING_STATED \
     .imbalance = NAN, .jitter = NAN, .iteration_time_p10 = NAN, .iteration_time_p90 = NAN, .lockstep = NAN, .stated_error = NAN, \
     .expected_error = NAN, .expected_longer = NAN, .expected_alike = NAN, .expected_ratio = NAN, .expected_ratio_most = NAN, \
-    .anchored = {NAN, NAN, {NAN, NAN, NAN}, NAN}, .peaks = {{NAN, NAN, false}, {NAN, NAN, false}, {NAN, NAN, false}}, .fits = NAN, \
+    .anchored = {NAN, NAN, {NAN, NAN, NAN}, NAN, NAN}, .peaks = {{NAN, NAN, false}, {NAN, NAN, false}, {NAN, NAN, false}}, .fits = NAN, \
     .power = NAN, .energy = NAN, .energy_error = NAN
 
 /* The window and the account of its seconds, by rank. In the wait for samples no rank computes. */
@@ -340,8 +340,10 @@ static void count_energy(struct metrics *m, const struct scenario *scenario)
     m->power = ranks ? energy_ranks_power(scenario, ranks, m->nranks) :
                energy_power(scenario, scenario_gpus(scenario), energy_nodes(scenario), mean);
     m->power += energy_idle_power(scenario);
-    m->energy_error = energy_error(scenario);
     m->energy = m->power * m->iteration_time * energy_pue(scenario);
+    m->energy_error = isnan(m->energy) ? NAN : energy_error(scenario, mean);
+    for (int r = 0; ranks && r < m->nranks; r++)
+        m->energy_error = isnan(m->energy) ? NAN : fmax(m->energy_error, energy_error(scenario, ranks[r]));
     free(ranks);
 }
 

@@ -72,13 +72,14 @@ struct metrics {
     struct peak_expectation peaks[PEAK_KIND_COUNT];      /* shares of the peaks; NaN: times are given, or no evidence */
     double fits;                     /* the probability that it fits; NaN: the same, or the limit is not known */
     double power;                    /* W, mean, of all GPUs and their nodes; NaN: not known (run/energy.h) */
-    double energy_error;             /* share of both that they may be off, as they stand on the board's power; NaN: they do not */
+    double energy_error;             /* share of `energy` that it may be off but for the time's own error (energy_error); NaN: 0, or not known */
     double energy;                   /* J of an iteration: power * iteration time * the facility's share (PUE); NaN: the same */
     struct {                         /* by anchors (certainty_anchor); all NaN: there are none */
         double used;                 /* how many were alike */
         double factor;               /* all times are those simulated times this */
         double classes[ANCHOR_CLASSES];
         double time;                 /* s, the iteration as it was simulated */
+        double same;                 /* 1: one of them is this run; 0 */
     } anchored;
     double forward, backward;        /* s: a micro-batch's way through one stage, mean, with its group's collectives;
                                         backward is all but the forward and the update: recomputation too */

@@ -253,3 +253,20 @@ struct correction anchors_correct(const struct anchors *anchors, const struct an
     arena_release(&arena);
     return correction;
 }
+
+const struct anchor *anchors_same(const struct anchors *anchors, const struct anchor *of, double predicted)
+{
+    const double same = 1e-4;        /* by which engines differ */
+    const struct anchor *found = NULL;
+    struct arena arena = {0};
+
+    for (size_t i = 0; i < anchors->list.count && !found; i++) {
+        const struct anchor *anchor = &anchors->list.items[i];
+
+        if (!refused(&arena, anchor, of) && similarity(&anchor->likeness, &of->likeness) > 1 - same &&
+            fabs(log(anchor->predicted / predicted)) < same)
+            found = anchor;
+    }
+    arena_release(&arena);
+    return found;
+}

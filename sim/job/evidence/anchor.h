@@ -43,5 +43,7 @@ struct correction {
  * root mean square of these residuals alone, from three on. */
 struct correction anchors_correct(const struct anchors *anchors, const struct anchor *of,
                                   struct ratio_expectation published);
+/* The anchor that is the run itself: alike, as similar as can be, and of the same predicted time (`predicted`, s); NULL: none is. */
+const struct anchor *anchors_same(const struct anchors *anchors, const struct anchor *of, double predicted);
 
 #endif

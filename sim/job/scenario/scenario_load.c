@@ -227,11 +227,10 @@ static int read_tree(struct arena *arena, const struct node *root, const struct 
 {
     int rc = 0;
 
-    root = price_of_own(arena, root, err);
-    if (root && (!like || !field_parse_like(arena, &scenario_table, root, like, scenario)))
+    if (!like || !field_parse_like(arena, &scenario_table, root, like, scenario))
         rc = field_parse(arena, &scenario_table, root, scenario, err) || check_axes(&scenario->search, err) ? -1 : 0;
-    if (!root)
-        rc = -1;
+    if (!rc && node_get(root, "price") && node_get(root, "price")->kind == NODE_MAPPING)
+        rc = price_of_own(arena, node_get(root, "price"), &scenario->cluster, &scenario->price, err);
     scenario->arena = *arena;
     scenario->progress = arena->progress;
     *arena = (struct arena){0};

@@ -346,7 +346,8 @@ static const struct field scenario_fields[] = {
      .brief = "how the iteration is simulated"},
     {KEY(scenario, price), .kind = FIELD_QUANTITY, .unit = UNIT_PRICE, .min = 0, .max = 1e6, .by_name = true,
      .brief = "what a GPU costs by the hour, for 'cost' of results; or, where hardware is compared, by the names of platforms or "
-              "GPUs: {dgx-h100: 2.50 $/h, dgx-b200: 5 $/h}"},
+              "GPUs: {dgx-h100: 2.50 $/h, dgx-b200: 5 $/h}; a platform's goes before its GPU's, unless 'gpu' puts another GPU into it; "
+              "of 'parts' the mean of their GPUs"},
     {.key = "plan", AT(scenario, search), .kind = FIELD_RECORD, .table = &search_table, .load = search_load,
      .brief = "what 'dtsim plan' searches; other commands ignore it"},
 };

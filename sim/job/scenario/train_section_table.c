@@ -227,7 +227,8 @@ static const struct field training_fields[] = {
     {KEY(training_spec, validation), .kind = FIELD_OPTIONAL, .table = &validation_table,
      .brief = "validation; left out: none"},
     {KEY(training_spec, energy), .kind = FIELD_OPTIONAL, .table = &energy_table,
-     .brief = "power, for energy; left out: as the GPU's file says, and a facility that takes nothing itself"},
+     .brief = "power, for energy; left out: as the GPU's file says, and a facility that takes 1.2 times that; it may stand alone in 'train', for a "
+              "single iteration"},
     {KEY(training_spec, reported), .kind = FIELD_OPTIONAL, .table = &reported_table,
      .brief = "what a real training took; printed next to the prediction; it changes nothing"},
 };

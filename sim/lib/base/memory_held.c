@@ -6,10 +6,10 @@
 double memory_held(void)
 {
     FILE *file = fopen("/proc/self/statm", "re");
-    unsigned long pages = 0;
+    unsigned long long pages = 0;
     struct rusage usage;
 
-    if (file && fscanf(file, "%*u %lu", &pages) != 1)
+    if (file && fscanf(file, "%*u %llu", &pages) != 1)
         pages = 0;
     if (file)
         fclose(file);

@@ -32,6 +32,11 @@ enum { PROGRESS_EVENTS = 1 << 10, PROGRESS_OPERATIONS = 1 << 14 };
 /* So far `done` operations of `total`. Returns whether to stop: the budget is spent. Whoever
  * stops leaves its work unfinished and returns; progress_check() then makes the error. */
 bool progress_step(struct progress *progress, const char *doing, size_t done, size_t total, double simulated);
+/* Whether the budget is spent; NULL: there is none. */
+static inline bool progress_over(const struct progress *progress)
+{
+    return progress && progress->over;
+}
 /* A look at the budget by those who read files, and have no operations to count: 0, or -1 and EXIT_STOPPED. It takes some 50 ns. */
 int progress_look(struct progress *progress, struct error *err);
 /* Says how long to wait for bytes that others send: ms as poll() takes them; -1: for ever. */

@@ -39,7 +39,8 @@ bool node_is_null(const struct node *node)
     return node->kind == NODE_SCALAR && !node->quoted && text_is_null(node->text);
 }
 
-/* Keys of large mappings are found by hash. Copies of a node share it: it may hold keys that one of them lacks. */
+/* Keys of large mappings are found by hash. Copies of a node share it: it may hold keys that one of them lacks. Who takes a key
+ * away makes a new mapping. */
 enum { LARGE = 64 };             /* keys */
 struct key_places {
     size_t room;

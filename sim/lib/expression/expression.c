@@ -143,7 +143,7 @@ static int parse_name(struct parser *parser)
         return emit(parser, step, 1);
     if (why)
         return FAIL(parser, at, "'%s' %s", text_clip(name, word, sizeof word), why);
-    meant = nearest(name, name_candidate, parser->names);
+    meant = error_shows(parser->lexer.err, &parser->lexer.text->loc) ? nearest(name, name_candidate, parser->names) : NULL;
     return FAIL(parser, at, "unknown name '%s'%s%s%s", text_clip(name, word, sizeof word),
                 meant ? "; did you mean '" : "", meant ? meant : "", meant ? "'?" : "; text goes in quotes");
 }

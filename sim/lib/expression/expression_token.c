@@ -391,7 +391,8 @@ int expression_fail(const struct expression_text *text, size_t at, struct error 
     va_start(args, format);
     message = xvprintf(format, args);
     va_end(args);
-    error_add(err, EXIT_INPUT, expression_loc(text, at), "%s: %s", text->what, message);
+    /* The place is looked for in the whole file. */
+    error_add(err, EXIT_INPUT, error_shows(err, &text->loc) ? expression_loc(text, at) : text->loc, "%s: %s", text->what, message);
     free(message);
     return -1;
 }

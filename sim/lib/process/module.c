@@ -11,6 +11,19 @@
  * installed. */
 static const char *const folders[] = {"", DTSIM_MODULE_FOLDER "/"};
 
+/* The package that a build needs to make a module, by its name in Debian and Ubuntu. */
+static const char *package_of(const char *name)
+{
+    static const char *const packages[][2] = {
+        {"http", "libmicrohttpd-dev"}, {"sqlite", "libsqlite3-dev"}, {"mpi", "libopenmpi-dev"}, {"simgrid", "libsimgrid-dev"},
+    };
+
+    for (size_t i = 0; i < COUNT(packages); i++)
+        if (!strcmp(packages[i][0], name))
+            return packages[i][1];
+    return "its library";
+}
+
 /* NULL and an error if no folder has the file. */
 static const char *find(struct arena *arena, const char *name, const char *what, struct error *err)
 {
@@ -27,8 +40,8 @@ static const char *find(struct arena *arena, const char *name, const char *what,
         if (found != LOOK_NOTHING)
             return paths[i];
     }
-    error_add(err, EXIT_NO_TOOL, (struct loc){0}, "%s needs a module that is not installed: there is neither %s nor %s",
-              what, paths[0], paths[1]);
+    error_add(err, EXIT_NO_TOOL, (struct loc){0}, "%s needs a module that is not installed: there is neither %s nor %s; a build "
+              "where %s is installed makes it", what, paths[0], paths[1], package_of(name));
     return NULL;
 }
 

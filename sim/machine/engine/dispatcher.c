@@ -322,7 +322,7 @@ void dispatcher_init(struct dispatcher *dispatcher, const struct program *progra
     dispatcher->end = end;
     dispatcher->left = count;
     dispatcher->lanes = xcalloc(lanes + 1, sizeof *dispatcher->lanes);
-    dispatcher->ops = xcalloc(count + 1, sizeof *dispatcher->ops);
+    dispatcher->ops = xrealloc(NULL, count + 1, sizeof *dispatcher->ops);
     dispatcher->ready.capacity = lanes + 1; /* a lane runs one operation at a time */
     dispatcher->ready.items = xcalloc(lanes + 1, sizeof *dispatcher->ready.items);
     list_turns(dispatcher);

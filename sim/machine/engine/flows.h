@@ -16,16 +16,14 @@ struct flow_ids { uint32_t *items; size_t count, capacity; };
 
 /* Zero-initialise; flows_init, flows_release. */
 struct flows {
-    const struct cluster *cluster;
+    const struct sharing *sharing;
     struct event_heap *ends;
     double unit;                     /* units in a byte */
     double together;                 /* s: flows that end no further apart may end together */
     char *items;                     /* struct flow, by id: flow_of() */
     size_t flow_size;                /* B of one, with its hops */
-    struct flow_link *links;         /* by link_id() */
-    size_t first[LINK_BETWEEN + 1];  /* by kind: the id of its first link */
+    struct flow_link *links;         /* by their numbers in `sharing` */
     unsigned shift;                  /* a flow has room for 1 << shift links */
-    struct flow_ids route_links;     /* the links of all routes, one after another */
     struct flow_ids
         started, changed,            /* flows, links: since links were shared last */
         open, filling, full;         /* flows and links of the component whose rates are being found */
@@ -36,19 +34,20 @@ struct flows {
 };
 
 /* `ids`: the most flows at once, numbered from 0. `ends` is told when flows will end, by their ids. Of flows whose
- * rates depend on each other, it hears of the first that end, and of all that end at most `together` (s) later. */
-void flows_init(struct flows *flows, const struct cluster *cluster, size_t ids, double unit, double together,
-                struct event_heap *ends);
+ * rates depend on each other, it hears of the first that end, and of all that end at most `together` (s) later. The
+ * sharing is used until the release. */
+void flows_init(struct flows *flows, const struct sharing *sharing, const struct cluster *cluster, size_t ids, double unit,
+                double together, struct event_heap *ends);
 /* The shared links from one GPU to another. */
 struct flow_route {
-    double cap;                      /* units/s of the narrowest of all links; a caller may lower it */
-    uint32_t first;                  /* its first link among flows.route_links */
+    double cap;                      /* units/s of the narrowest of all links */
+    uint32_t first;                  /* its first link among sharing.crossed */
     uint8_t hops;                    /* links */
 };
-/* The links that are not shared are no part of it. */
-struct flow_route flows_route(struct flows *flows, const struct sharing *sharing, int src, int dst);
+/* Of a transfer of these traits, with the bandwidth of its cost. */
+struct flow_route flows_route(struct flows *flows, uint32_t traits, double bandwidth);
 /* Begins a flow on a route at `now` (s), which changes by `moved` (timeline.moved). Its end is known after flows_share. */
-void flows_start(struct flows *flows, uint32_t id, const struct flow_route *route, double units, double now, double moved);
+void flows_start(struct flows *flows, uint32_t id, struct flow_route route, double units, double now, double moved);
 /* Takes a flow away, whatever it has left. If `ends` still has its end, it stays there. Returns by how much its end
  * changes. */
 double flows_stop(struct flows *flows, uint32_t id);

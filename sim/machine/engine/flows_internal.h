@@ -23,7 +23,7 @@ struct flow {
 };
 
 struct flow_link {
-    double capacity;                 /* units/s; 0: the link has not been used yet */
+    double capacity;                 /* units/s */
     double room;                     /* of it, while rates are found: not taken by flows whose rates are known */
     double moved;                    /* of the time when it first got or lost a flow since links were shared */
     uint32_t open;                   /* flows whose rates are not */

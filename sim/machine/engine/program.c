@@ -232,8 +232,8 @@ void timeline_init(struct timeline *timeline, const struct program *program)
     size_t count = program->ops.count ? program->ops.count : 1;
 
     *timeline = (struct timeline){.program = program};
-    timeline->start = xcalloc(count, sizeof *timeline->start);
-    timeline->end = xcalloc(count, sizeof *timeline->end);
+    timeline->start = xrealloc(NULL, count, sizeof *timeline->start);
+    timeline->end = xrealloc(NULL, count, sizeof *timeline->end);
 }
 
 void timeline_watch(struct timeline *timeline)

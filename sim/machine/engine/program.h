@@ -214,6 +214,7 @@ struct timeline {
     struct repeat *repeats;  /* one for each `repeat_ranks` ranks: of a replica, or of all replicas */
     int repeat_ranks;
 };
+/* The times have no values until a replay sets them. */
 void timeline_init(struct timeline *timeline, const struct program *program);
 /* The fast engine then notes how much each end changes where each COMPUTE takes longer by a small share of its seconds,
  * drawn at random with variance 1 (timeline_longer): a derivative. */

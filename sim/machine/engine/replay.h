@@ -17,6 +17,8 @@ int replay(enum engine engine, const struct program *program, const struct clust
 /* Without contention: every transfer takes latency + bytes / bandwidth of its route. One pass finds the longest path; a
  * program with choices is replayed event by event. The oracle. */
 void replay_ideal(const struct program *program, const struct cluster *cluster, struct timeline *timeline);
+/* The same with the costs of transfers on the cluster (transfer_costs). */
+void replay_costs(const struct program *program, const struct transfer_cost *costs, struct timeline *timeline);
 
 /* SimGrid's flow-level network model on the cluster's links, for the transfers that meet others; the rest take what they
  * take alone (engine/sharing.h). SimGrid's engine is a singleton, one simulation a process:

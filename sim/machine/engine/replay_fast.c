@@ -42,7 +42,6 @@ struct fast {
     struct dispatcher dispatcher;
     struct flows flows;              /* by lane */
     struct event_heap events;        /* by lane */
-    struct flow_route *routes;       /* by traits, of those that share */
     struct under_way *under_way;     /* by lane */
     struct resolution resolution;
     double now;                      /* s */
@@ -51,30 +50,13 @@ struct fast {
         choices;                     /* lanes whose choices are now */
 };
 
-/* Finds the routes of all transfers that may share links. */
-static void find_routes(struct fast *fast, const struct sharing *sharing)
-{
-    const struct program *program = fast->program;
-
-    fast->routes = xcalloc(program->traits.count, sizeof *fast->routes);
-    for (size_t i = 0; i < program->traits.count; i++) {
-        const struct op_transfer *transfer = &program->traits.items[i].transfer;
-        struct flow_route *route = &fast->routes[i];
-
-        if (!fast->dispatcher.costs[i].shares)
-            continue;
-        *route = flows_route(&fast->flows, sharing, (int)transfer->src, (int)transfer->dst);
-        if (transfer->most > 0)
-            route->cap = fmin(route->cap, transfer->most * fast->resolution.unit);
-    }
-}
-
 static void begin_bytes(struct fast *fast, const struct op *op)
 {
     const struct op_transfer *transfer = &op_traits(fast->program, op)->transfer;
 
     fast->under_way[op->lane].does = SENDS;
-    flows_start(&fast->flows, op->lane, &fast->routes[op->traits],
+    flows_start(&fast->flows, op->lane,
+                flows_route(&fast->flows, op->traits, fast->dispatcher.costs[op->traits].bandwidth),
                 resolution_units(&fast->resolution, flow_bytes(op->amount, transfer)), fast->now,
                 fast->dispatcher.moved ? fast->dispatcher.moved[fast->under_way[op->lane].id] : 0);
 }
@@ -173,26 +155,19 @@ static void happen_together(struct fast *fast)
     }
 }
 
-void replay_fast(const struct program *program, const struct cluster *cluster, struct timeline *timeline)
+/* Event by event. */
+static void replay_events(const struct program *program, const struct cluster *cluster, const struct sharing *sharing,
+                          const struct transfer_cost *costs, struct timeline *timeline)
 {
     size_t lanes = program->lanes.count;
     struct fast fast = {.program = program, .dispatcher.moved = timeline->moved};
-    struct transfer_cost *costs = transfer_costs(program, cluster);
-    struct sharing sharing = sharing_of(program, cluster, costs);
 
-    if (!sharing.any) {
-        free(costs);
-        replay_ideal(program, cluster, timeline);
-        return;
-    }
     fast.under_way = xcalloc(lanes + 1, sizeof *fast.under_way);
     fast.happening.items = xcalloc(lanes + 1, sizeof *fast.happening.items);
     dispatcher_init(&fast.dispatcher, program, costs, timeline->start, timeline->end);
     fast.resolution = resolution_of(program, fast.dispatcher.costs);
     event_heap_init(&fast.events, lanes);
-    flows_init(&fast.flows, cluster, lanes, fast.resolution.unit, 2 * fast.resolution.seconds, &fast.events);
-    find_routes(&fast, &sharing);
-    sharing_release(&sharing);
+    flows_init(&fast.flows, sharing, cluster, lanes, fast.resolution.unit, 2 * fast.resolution.seconds, &fast.events);
     begin_ready(&fast);
     for (size_t events = 1; fast.dispatcher.left; events++) {
         if (events % PROGRESS_EVENTS == 0 &&
@@ -207,11 +182,24 @@ void replay_fast(const struct program *program, const struct cluster *cluster, s
     timeline->makespan = fast.dispatcher.latest;
     timeline->unclear = fast.flows.unclear;
     dispatcher_release(&fast.dispatcher);
-    free(costs);
     flows_release(&fast.flows);
     event_heap_release(&fast.events);
     free(fast.under_way);
-    free(fast.routes);
     free(fast.happening.items);
     free(fast.choices.items);
+}
+
+/* Where no two transfers meet in the times that they take alone, these are the times. */
+void replay_fast(const struct program *program, const struct cluster *cluster, struct timeline *timeline)
+{
+    struct transfer_cost *costs = transfer_costs(program, cluster);
+    struct sharing sharing = sharing_of(program, cluster, costs);
+
+    if (!sharing.any || !program->choices.count)
+        replay_costs(program, costs, timeline);
+    if (sharing.any && !progress_over(program->progress) &&
+        (program->choices.count || sharing_meets(&sharing, timeline, costs, NULL)))
+        replay_events(program, cluster, &sharing, costs, timeline);
+    sharing_release(&sharing);
+    free(costs);
 }

@@ -2,7 +2,6 @@
 #include "engine/dispatcher.h"
 #include "engine/replay.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 #include "hardware/cluster.h"
@@ -22,9 +21,8 @@ static uint32_t take_earliest(struct dispatcher_ids *open, const double *start)
     return id;
 }
 
-static void replay_choices(const struct program *program, const struct cluster *cluster, struct timeline *timeline)
+static void replay_choices(const struct program *program, const struct transfer_cost *costs, struct timeline *timeline)
 {
-    struct transfer_cost *costs = transfer_costs(program, cluster);
     struct dispatcher dispatcher = {0};
     struct dispatcher_ids open = {0};
     uint32_t id;
@@ -42,7 +40,6 @@ static void replay_choices(const struct program *program, const struct cluster *
     }
     timeline->makespan = dispatcher.latest;
     dispatcher_release(&dispatcher);
-    free(costs);
     free(open.items);
 }
 
@@ -54,17 +51,15 @@ static double lane_ahead(const struct program *program, const struct op *op, con
 
 /* Ids are in topological order, and a lane without choices keeps the order of ids. So in one pass the ends of all
  * operations that an operation waits for are known. */
-void replay_ideal(const struct program *program, const struct cluster *cluster, struct timeline *timeline)
+void replay_costs(const struct program *program, const struct transfer_cost *costs, struct timeline *timeline)
 {
-    struct transfer_cost *costs;
     double *lane_free;
 
     if (program->choices.count) {
-        replay_choices(program, cluster, timeline);
+        replay_choices(program, costs, timeline);
         return;
     }
     lane_free = xcalloc(program->lanes.count + 1, sizeof *lane_free);
-    costs = transfer_costs(program, cluster);
     timeline->makespan = 0;
     for (size_t i = 0; i < program->ops.count; i++) {
         const struct op *op = &program->ops.items[i];
@@ -75,12 +70,19 @@ void replay_ideal(const struct program *program, const struct cluster *cluster, 
             progress_step(program->progress, "replaying", i, program->ops.count, timeline->makespan))
             break;
         for (size_t d = 0; d < deps.count; d++)
-            start = fmax(start, timeline->end[deps.items[d]]);
+            start = timeline->end[deps.items[d]] > start ? timeline->end[deps.items[d]] : start;
         timeline->start[i] = start;
         timeline->end[i] = start + op_seconds(program, op, costs);
         lane_free[op->lane] = timeline->end[i] - lane_ahead(program, op, costs);
         timeline->makespan = timeline->end[i] > timeline->makespan ? timeline->end[i] : timeline->makespan;
     }
     free(lane_free);
+}
+
+void replay_ideal(const struct program *program, const struct cluster *cluster, struct timeline *timeline)
+{
+    struct transfer_cost *costs = transfer_costs(program, cluster);
+
+    replay_costs(program, costs, timeline);
     free(costs);
 }

@@ -88,15 +88,15 @@ int replay_simgrid(const struct program *program, const struct cluster *cluster,
     struct transfer_cost *costs = transfer_costs(program, cluster);
     struct sharing sharing = sharing_of(program, cluster, costs);
     struct timeline fast;
-    bool *met = NULL;
+    bool *met = xcalloc(program->ops.count + 1, sizeof *met);
     int result = 0;
 
     replay_fast(program, cluster, timeline);
-    if (sharing.any && !(program->progress && program->progress->over))
-        met = sharing_met(&sharing, timeline, cluster, costs);
-    if (met) {
-        fast = *timeline;
-        timeline_init(timeline, program);
+    if (sharing.any && !progress_over(program->progress) && sharing_meets(&sharing, timeline, costs, met)) {
+        timeline_init(&fast, program);
+        memcpy(fast.start, timeline->start, program->ops.count * sizeof *fast.start);
+        memcpy(fast.end, timeline->end, program->ops.count * sizeof *fast.end);
+        fast.makespan = timeline->makespan;
         result = replay_flows(program, cluster, costs, met, timeline, err);
         if (!result && timeline_difference(&fast, timeline) > SAME)
             result = replay_flows(program, cluster, costs, NULL, timeline, err);

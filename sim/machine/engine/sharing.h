@@ -8,19 +8,20 @@
 
 struct sharing {
     bool any;                        /* there are transfers that may share links; else the rest is not there */
-    size_t first[LINK_BETWEEN + 1];  /* by kind: the number of its first link */
-    struct wanted *links;            /* by number */
-    size_t count;                    /* numbers of links */
+    struct shared_links {            /* of which more may be wanted than they carry (B/s), in any order */
+        struct shared_link { struct link link; double capacity; } *items;
+        size_t count, capacity;
+    } links;
+    struct shared_route { uint32_t first, hops; } *routes;   /* by traits: where in `crossed` its shared links are */
+    struct crossed { uint32_t *items; size_t count, capacity; } crossed;     /* numbers of shared links */
 };
 
 /* Sets `shares` of the costs, by traits. sharing_release when done. */
 struct sharing sharing_of(const struct program *program, const struct cluster *cluster, struct transfer_cost *costs);
-/* Whether more may be wanted of the link than it carries. */
-bool sharing_has(const struct sharing *sharing, struct link link);
-/* The transfers of a timeline that met others: at some time more was wanted of a link than it carries. True of their ids;
- * NULL: there are none. It does not matter here how fast they were meanwhile. The caller frees it. */
-bool *sharing_met(const struct sharing *sharing, const struct timeline *timeline, const struct cluster *cluster,
-                  const struct transfer_cost *costs);
+/* Whether transfers of a timeline met others: at some time more was wanted of a link than it carries. `met`: becomes true
+ * of their ids; NULL: it does not matter which. How fast they were meanwhile does not matter either. */
+bool sharing_meets(const struct sharing *sharing, const struct timeline *timeline, const struct transfer_cost *costs,
+                   bool *met);
 void sharing_release(struct sharing *sharing);
 
 #endif

@@ -115,9 +115,11 @@ static const struct field gpu_fields[] = {
     {KEY(gpu, power), .kind = FIELD_OPTIONAL, .table = &gpu_power_table,
      .brief = "power by what the GPU does, each number with the GPU's share of its node (processors, memory, NICs, fans, power "
               "supplies); left out: estimated from board_power"},
+    {KEY(gpu, power_error), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 0, .max = 1, .fallback = "0",
+     .brief = "share of 'power' that other nodes with this GPU may be off, by their fans, NICs and processors"},
     {KEY(gpu, board_power), .kind = FIELD_QUANTITY, .unit = UNIT_POWER, .positive = true,
-     .brief = "most that the board takes, from the data sheet; without 'power' energy is estimated from it, within some 25 %; "
-              "left out: not known"},
+     .brief = "most that the board takes, from the data sheet; without 'power' energy is estimated from it, within 25 %, or more on a "
+              "small board; left out: not known"},
 };
 
 static const struct field gpu_spec_fields[] = {
@@ -172,6 +174,13 @@ static void take_board_power(struct arena *arena, struct gpu *gpu)
     gpu->power = ARENA_ARRAY(arena, struct gpu_power, 1);
     *gpu->power = (struct gpu_power){.idle = 0.4 * board, .compute = 1.25 * board, .communication = 1.25 * board};
     gpu->power_error = 0.25;
+}
+
+/* The rule above gives a node's other parts a quarter of each board. They take up to 195 W a GPU (H100's 895 W of its board's 700,
+ * and 271 W of a board that waits with some 70), whatever the board. */
+double gpu_power_error(const struct gpu *gpu, double watts)
+{
+    return gpu->power->node ? gpu->power_error : fmax(gpu->power_error, (195 - 0.25 * gpu->board_power) / watts);
 }
 
 static const struct data_kind gpu_files = {"platforms/gpus", "GPU", NULL};

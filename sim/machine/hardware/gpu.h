@@ -49,13 +49,15 @@ struct gpu {
         double idle;                 /* it waits */
         double compute;
         double communication;        /* and it does not compute meanwhile */
-    } *power;                        /* NULL: nothing is published */
+    } *power;                        /* NULL: nothing is known; its node NULL: estimated from board_power */
     double board_power;              /* W, the most that the board takes; NaN: not known */
-    double power_error;              /* the share of `power` that it may be off, as it stands on the board's; 0: it does not; not a key */
+    double power_error;              /* the share of `power` that it may be off (gpu_power_error) */
     const struct gpu_ratios *changed;    /* NULL: kernels run as on the GPU of the file, or of its base */
 };
 extern const struct table gpu_table;
 extern const struct table gpu_power_table;
+/* The share by which the power of such a GPU may be off where it takes so many W; `power` is not NULL. */
+double gpu_power_error(const struct gpu *gpu, double watts);
 
 /* What a scenario, or a file with a base, changes of a data sheet on which kernels' times depend: the new value over the
  * value of the GPU whose kernels were measured. Bandwidth and peaks are the achieved ones: times their efficiency. */

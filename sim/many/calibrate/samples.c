@@ -49,13 +49,13 @@ static int comment_read(struct samples_reader *reader, struct loc loc, char *tex
         ;
     *end = 0;
     if (!strcmp(text, "sms")) {
-        long sms = strtol(value, &end, 10);
+        long long sms = strtoll(value, &end, 10);
 
         if (end == value || *end || sms < 1 || sms > 100000)
             return error_add(reader->err, EXIT_INPUT, loc, "sms: found '%.40s'; expected the number of the "
                              "GPU's multiprocessors, such as 108", value);
         if (reader->sms && reader->sms != sms)
-            return error_add(reader->err, EXIT_INPUT, loc, "sms: found %ld, and %d above; expected one GPU a file",
+            return error_add(reader->err, EXIT_INPUT, loc, "sms: found %lld, and %d above; expected one GPU a file",
                              sms, reader->sms);
         reader->sms = (int)sms;
     }

@@ -72,6 +72,8 @@ struct plan_outcome {
     struct { size_t row; double seconds, first; bool splits; } halved;    /* s on a network half as fast or, where nodes are of several
                                         kinds, with layers by their speed (splits; plan_halve of cli): of the shown rows the
                                         fastest, and of the first one; NaN: not known */
+    size_t numberless;               /* rows that run and keep the limits, but have no number of what is ordered by (plan_order) */
+    const char *without;             /* the compared hardware that all of them are of: "cluster.platform p5, ..."; "": none is compared */
     bool unverified;                 /* the time ran out before the first of them began */
     struct locations located;        /* the points that were replayed, with the ids of their rows */
     double seconds[3];               /* of bounds, of replays, of the verification */
@@ -93,8 +95,13 @@ void plan_release(struct plan_outcome *outcome);
  * by whether they surely fit and then by how few exotic degrees they have. They are ranked by the goal's
  * first objective; without one by iteration time or, where batches differ, by throughput. *front: there are several
  * objectives, and only rows are kept that no other row betters in all of them. Without objectives several numbers of
- * GPUs are one. Of hardware that is compared (plan_is_hardware) the best of each is kept. */
-int plan_order(struct results *results, const struct plan_outcome *outcome, const struct goal *goal, bool *front,
+ * GPUs are one. Of hardware that is compared (plan_is_hardware) the best of each is kept. Rows that have no number
+ * of an objective are dropped, and the outcome tells of them. */
+int plan_order(struct results *results, struct plan_outcome *outcome, const struct goal *goal, bool *front,
                struct error *err);
+/* Whether the ordered rows are of several pieces of hardware. */
+bool plan_compares(const struct results *results);
+/* The hardware of rows from the first on, each piece once, and what is the same in all left out: "cluster.platform p5, ...". */
+const char *plan_hardware(struct arena *arena, const struct results *results, const bool *which);
 
 #endif

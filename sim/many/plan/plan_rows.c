@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "files/json.h"
 #include "plan/plan_internal.h"
 #include "report/outcome.h"
 #include "results/results.h"
@@ -213,6 +214,13 @@ static bool several(const struct results *results, const char *name)
     return false;
 }
 
+/* Whether the key is of hardware that the rows compare. */
+static bool is_compared(const struct results *results, size_t key)
+{
+    return results->keys.items[key].from == KEY_POINT && plan_is_hardware(results->keys.items[key].name) &&
+           several(results, results->keys.items[key].name);
+}
+
 /* The keys of the hardware that the rows compare. */
 static struct results_keys hardware_of(struct results *results)
 {
@@ -220,8 +228,7 @@ static struct results_keys hardware_of(struct results *results)
     size_t count = 0;
 
     for (size_t i = 0; i < results->keys.count; i++)
-        if (results->keys.items[i].from == KEY_POINT && plan_is_hardware(results->keys.items[i].name) &&
-            several(results, results->keys.items[i].name))
+        if (is_compared(results, i))
             keys[count++] = (int)i;
     return (struct results_keys){keys, count};
 }
@@ -249,7 +256,53 @@ static size_t objectives_of(const struct results *results, const struct goal *go
     return count;
 }
 
-int plan_order(struct results *results, const struct plan_outcome *outcome, const struct goal *goal, bool *front,
+bool plan_compares(const struct results *results)
+{
+    for (size_t i = 0; i < results->keys.count; i++)
+        if (is_compared(results, i))
+            return true;
+    return false;
+}
+
+const char *plan_hardware(struct arena *arena, const struct results *results, const bool *which)
+{
+    const char *said = "";
+
+    for (size_t i = 0; i < results->rows.count; i++) {
+        const char *own = "";
+
+        for (size_t k = 0; k < results->keys.count && which[i]; k++)
+            if (is_compared(results, k)) {
+                const json_t *value = results_json(results, i, (int)k);
+                char *text = value && !json_is_string(value) ? json_text(value) : NULL;
+
+                own = arena_printf(arena, "%s%s%s %s", own, *own ? " " : "", results->keys.items[k].name,
+                                   text ? text : value ? json_string_value(value) : "none");
+                free(text);
+            }
+        if (*own && !strstr(arena_printf(arena, "%s, ", said), arena_printf(arena, "%s, ", own)))
+            said = arena_printf(arena, "%s%s%s", said, *said ? ", " : "", own);
+    }
+    return said;
+}
+
+/* Drops the rows without a number of what is ordered by. */
+static void drop_numberless(struct results *results, const int *keys, size_t count, struct plan_outcome *outcome)
+{
+    bool *lacks = xcalloc(results->rows.count + 1, sizeof *lacks);
+
+    outcome->numberless = 0;
+    for (size_t i = 0; i < results->rows.count; i++) {
+        for (size_t k = 0; k < count; k++)
+            lacks[i] |= results_value(results, i, keys[k]).kind != VALUE_NUMBER;
+        outcome->numberless += lacks[i];
+    }
+    outcome->without = plan_hardware(&outcome->arena, results, lacks);
+    results_keep_numbers(results, keys, count);
+    free(lacks);
+}
+
+int plan_order(struct results *results, struct plan_outcome *outcome, const struct goal *goal, bool *front,
                struct error *err)
 {
     const struct results_question question = {.choose = plan_keep_located, .context = outcome};
@@ -270,7 +323,7 @@ int plan_order(struct results *results, const struct plan_outcome *outcome, cons
         if (keys[i] < 0)
             return 0;
     }
-    results_keep_numbers(results, keys, count);
+    drop_numberless(results, keys, count, outcome);
     hardware = hardware_of(results);
     *front = count > 1 || hardware.count;
     if (count > 1)

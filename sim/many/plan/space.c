@@ -314,7 +314,7 @@ static int build(struct space *space, struct node **root, const struct plan_ques
 
     builder.grid->loc = builder.where->loc = (*root)->loc;
     if (!rc)
-        *root = builder.root = space_with_software(space, &builder);
+        *root = builder.root = space_without_data(arena, space_with_software(space, &builder));
     rc = rc || find_variants(&builder) || add_axes(&builder) || read_goal(&builder, &space->goal) ? -1 : 0;
     if (!rc && !builder.facts->nodes && !has_axis(&builder, "cluster.nodes") && !node_at(*root, "strategy.data"))
         rc = error_add(err, EXIT_USAGE, (struct loc){0}, "plan: how many GPUs? The cluster does not say 'nodes'; "
@@ -383,7 +383,7 @@ bool space_asks_largest(const struct space *space)
     const char *searched = "";
 
     for (size_t i = 0; i < space->naxes; i++)
-        if (strchr(space->axes[i].values, ','))
+        if (space->axes[i].several)
             searched = *searched ? "several" : space->axes[i].path;
     return !strcmp(searched, "batch.micro");
 }

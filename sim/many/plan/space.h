@@ -18,7 +18,7 @@ struct plan_question {
     const char *limits;              /* "iteration_time_s=12 s,cost=0.5"; NULL: none */
 };
 
-struct space_axis { const char *path, *values, *why; };      /* for people; why NULL: a person listed the values */
+struct space_axis { const char *path, *values, *why; bool several; };    /* for people; why NULL: a person listed the values */
 
 struct space {
     struct sweep sweep;              /* its points are the combinations; release by space_release */
@@ -63,8 +63,6 @@ bool space_holds(const struct space_held *held);
 
 /* Whether an axis is hardware that is compared, as a person buys one of its values: of `cluster`, but for numbers of nodes. */
 bool plan_is_hardware(const char *path);
-/* Whether several values of such axes are compared. */
-bool space_compares(const struct space *space);
 
 /* Whether reading a point may be a search of its own: the scenario or an axis leaves a key open (auto.h). */
 bool space_is_open(const struct space *space);

@@ -16,7 +16,7 @@ enum { VARIANTS_MOST = 256 };    /* that are looked at; of more than that nothin
 void add_axis(struct builder *builder, const char *path, struct node *values, const char *why)
 {
     node_put(builder->arena, builder->grid, path, values);
-    *GROW(&builder->axes) = (struct space_axis){path, node_flow(builder->arena, values), why};
+    *GROW(&builder->axes) = (struct space_axis){path, node_flow(builder->arena, values), why, values->kind != NODE_SEQUENCE || values->count > 1};
 }
 
 void add_rule(struct builder *builder, const char *why, const char *format, ...)
@@ -75,14 +75,6 @@ bool plan_is_hardware(const char *path)
     const char *dot = strrchr(path, '.');
 
     return is_of(path, "cluster") && !(dot && !strcmp(dot, ".nodes"));
-}
-
-bool space_compares(const struct space *space)
-{
-    for (size_t i = 0; i < space->naxes; i++)
-        if (plan_is_hardware(space->axes[i].path) && strchr(space->axes[i].values, ','))
-            return true;
-    return false;
 }
 
 /* The named axes that the facts follow from, but for the number of nodes, which rules and lists take as an axis. */

@@ -1,10 +1,12 @@
 /* Which values the framework leaves an axis. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"
 #include "config/conf.h"
 #include "plan/space_internal.h"
 #include "run/automatic_axis.h"
+#include "run/facts.h"
 #include "scenario/scenario.h"
 #include "software/software.h"
 
@@ -151,4 +153,32 @@ struct node *space_with_software(struct space *space, const struct builder *buil
     }
     arena_release(&common.arena);
     return space->software ? named(arena, builder->root, space->software) : builder->root;
+}
+
+/* A degree that the tree says; 1: it does not. */
+static int degree_of(const struct node *root, const char *path)
+{
+    const struct node *said = node_at(root, path);
+
+    return said && said->kind == NODE_SCALAR ? atoi(said->text) : 1;
+}
+
+struct node *space_without_data(struct arena *arena, struct node *root)
+{
+    static const char *const owns[] = {"strategy.stages", "strategy.stage_replicas", "strategy.schedule.csv", "cluster.parts"};
+    const struct node *strategy = node_get(root, "strategy");
+    struct error ignored = {0};
+    struct facts facts;
+    struct node *whole;
+    bool free = node_at(root, "strategy.data") && !facts_find(arena, root, "plan", &facts, &ignored);
+
+    error_release(&ignored);
+    for (size_t i = 0; i < COUNT(owns); i++)
+        free &= !node_at(root, owns[i]);
+    if (!free || (long long)degree_of(root, "strategy.data") * degree_of(root, "strategy.tensor") * degree_of(root, "strategy.pipeline") *
+                 degree_of(root, "strategy.context") != (long long)facts.nodes * facts.per_node)
+        return root;
+    whole = space_without(arena, root, "strategy");
+    node_put(arena, whole, "strategy", space_without(arena, strategy, "data"));
+    return whole;
 }

@@ -72,6 +72,9 @@ struct node *framework_values(struct builder *builder, const char *path, const c
 
 /* The mapping without a key. */
 struct node *space_without(struct arena *arena, const struct node *mapping, const char *key);
+/* The scenario without a number of replicas that follows from its nodes and other degrees, as an import says it: axes may change
+ * these. */
+struct node *space_without_data(struct arena *arena, struct node *root);
 /* Where the file names no software, all configurations get the same: the search compares configurations, not
  * frameworks. It is the usual software of a pipeline. Where no configuration may have a pipeline or a tensor group, and
  * where the scenario's ZeRO divides gradients too, it is the usual software of that ZeRO stage. Only where ZeRO alone

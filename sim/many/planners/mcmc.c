@@ -17,11 +17,11 @@ double mcmc_search(const struct mcmc *chain, int *state)
     size_t bytes = chain->operators * sizeof *state;
     int *current = xmalloc(bytes), *next = xmalloc(bytes);
     double cost = chain->cost(chain->context, state), best = cost;
-    long back = chain->budget / 100 < 1 ? 1 : chain->budget / 100 > 1000 ? 1000 : chain->budget / 100;
+    long long back = chain->budget / 100 < 1 ? 1 : chain->budget / 100 > 1000 ? 1000 : chain->budget / 100;
     uint64_t drawn = 0;
 
     memcpy(current, state, bytes);
-    for (long step = 0; step <= chain->budget; step++) {
+    for (long long step = 0; step <= chain->budget; step++) {
         size_t changed = below(chain, &drawn, chain->operators);
         double proposed, worse;
 

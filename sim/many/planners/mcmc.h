@@ -13,7 +13,7 @@ struct mcmc {
     double (*cost)(const void *context, const int *state);
     const void *context;
     double alpha; /* over the unit of costs; FlexFlow: 1.2 a millisecond */
-    long budget;  /* as many steps, and one */
+    long long budget;  /* as many steps, and one */
     uint64_t seed;
     bool best;  /* as the program has it since: a proposal is compared with the best state */
     bool stays; /* the chain never goes back to the best state */

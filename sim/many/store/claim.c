@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/base.h"
 #include "files/folder.h"
 
 static bool is_number(const char *text)

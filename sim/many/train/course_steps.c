@@ -79,6 +79,7 @@ static void note_step(const struct run *run, struct step *step)
     step->flop = m->model_flop;
     step->mfu = m->mfu;
     step->expected_error = m->expected_error;
+    step->energy_error = m->energy_error;
     step->power = m->power;
     step->idle_power = energy_power(scenario, step->gpus, step->nodes, (struct occupation){0, 0}) + energy_idle_power(scenario);
 }

@@ -14,6 +14,7 @@ struct step {
     double flop;                     /* model FLOP of all GPUs; NaN: times are given */
     double mfu;
     double expected_error;           /* share of `seconds`; NaN: not known */
+    double energy_error;             /* share of the energy, but for that of `seconds`; NaN: 0, or not known */
     double power, idle_power;        /* W of all nodes, mean over the step, and where all GPUs wait; NaN: not known */
 };
 

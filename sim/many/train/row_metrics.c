@@ -39,10 +39,7 @@ const char *training_metric_at(size_t index)
 
 bool training_is_asked(const struct scenario *scenario)
 {
-    const struct training_spec *train = scenario->train;
-
-    return train && (!isnan(train->amount.tokens) || !isnan(train->amount.samples) || !isnan(train->amount.steps) ||
-                     !isnan(train->per_parameter) || train->target || train->phases.count);
+    return training_says_amount(scenario->train);
 }
 
 int training_put_metrics(json_t *metrics, const struct scenario *scenario, const struct run *run, struct error *err)

@@ -10,6 +10,7 @@
 #include "config/conf.h"
 #include "hardware/cluster.h"
 #include "run/energy.h"
+#include "scenario/train_section.h"
 #include "train/closed_form.h"
 #include "train/course.h"
 #include "train/course_steps.h"
@@ -280,7 +281,7 @@ int training_init_with(struct training *training, const struct scenario *scenari
         training->spared = *scenario->train->spares;
         training->spares = &training->spared;
     }
-    if (!scenario->train)
+    if (!training_says_amount(scenario->train))
         return error_add(err, EXIT_INPUT, scenario->node->loc,
                          "missing section 'train', which says how long the model is "
                          "trained; try 'train: {tokens: 15 T}' (dtsim help training)");

@@ -112,21 +112,23 @@ static void add_checkpoints(struct notes *notes, const struct training *training
 static void add_money(struct notes *notes, const struct training *training)
 {
     const struct scenario *scenario = training->scenario;
+    const struct step *step = steps_of(&training->steps, training->main);
 
     if (isnan(scenario->price))
         note(notes, "no cost: the scenario says no price of a GPU-hour (price: '2 $/h')");
     if (isnan(training->energy.mean) && training->ended[TRIAL_FINISHED])
         note(notes, "no energy: nothing published says what this GPU and its node take; expected 'train: energy'");
-    else if (training->ended[TRIAL_FINISHED] && !isnan(energy_error(scenario)))
-        note(notes, "energy is estimated from the board's power on the GPU's data sheet, and may be off by a quarter; 'train: "
-                    "energy' says a measured one");
-    if (training->ended[TRIAL_FINISHED] && !isnan(training->energy.mean) && !scenario->train->energy)
-        note(notes, arena_printf(notes->arena, "energy counts cooling and switches as %.3g of the nodes' own (PUE %g), as the "
-                                 "scenario says no train.energy.pue", ENERGY_PUE - 1, ENERGY_PUE));
+    else if (training->ended[TRIAL_FINISHED] && !isnan(step->energy_error))
+        note(notes, arena_printf(notes->arena, "energy may be off by %.0f %% at most, besides the time's error: nodes differ, GPUs that wait "
+                                 "may take less, and a facility takes 1 to %g times its computers' (%g unless train.energy.pue says "
+                                 "another); 'train: energy' says measured ones", 100 * step->energy_error, ENERGY_PUE_MOST, energy_pue(scenario)));
     const char *names = scenario_gpu_names(notes->arena, scenario, -1);
 
+    const struct gpu_power *power = cluster_sheet(&scenario->cluster, 0)->power;
+
     if (!isnan(training->energy.mean) && !(scenario->train->energy && scenario->train->energy->gpu))
-        note(notes, arena_printf(notes->arena,
+        note(notes, !power || !power->node ? "energy is estimated from the board's power on the GPU's data sheet" :
+                    arena_printf(notes->arena,
                                  "energy rests on the few nodes of %s whose power is published: its file says which "
                                  "('dtsim help %s')",
                                  names, cluster_gpu_name(&scenario->cluster, 0)));

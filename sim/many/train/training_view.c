@@ -147,7 +147,7 @@ VIEW(reported_view, struct reported_spec, it, REPORTED)
              "of the GPUs that train and of those that are idle beside them, recoveries included; nodes that a trace does not have up do " \
              "not count") \
     ESTIMATE(ROW, cost, it->price, "$ of the GPUs that train and of spare nodes; null: the scenario says no price") \
-    ESTIMATE(ROW, energy_j, it->energy, "of all nodes, warm spare ones too, times train.energy.pue; null: the GPU's file has no " \
+    ESTIMATE(ROW, energy_j, it->energy, "of all nodes, warm spare ones too, times train.energy.pue, or 1.2; null: the GPU's file has no " \
              "power, nor has train.energy") \
     ROW(goodput_standard_error, json_finite(it->goodput_error), "of goodput, over the trials") \
     ROW(steady_days, json_finite(it->course.useful / SECONDS_A_DAY), "of steps alone") \

@@ -113,9 +113,15 @@ static void size_cluster(struct published *published)
 int published_load(struct arena *arena, const char *path, struct published *published, struct error *err)
 {
     struct node *root;
+
+    return conf_load(arena, path, &root, err) || published_read(arena, root, published, err) ? -1 : 0;
+}
+
+int published_read(struct arena *arena, const struct node *root, struct published *published, struct error *err)
+{
     int status = 0;
 
-    if (conf_load(arena, path, &root, err) || field_parse(arena, &published_table, root, published, err))
+    if (field_parse(arena, &published_table, root, published, err))
         return -1;
     size_cluster(published);
     for (size_t i = 0; i < published->rows.count; i++)

@@ -39,6 +39,7 @@ extern const struct table published_table;
 
 /* Reads and checks a table. -1 after errors, each at its place. */
 int published_load(struct arena *arena, const char *path, struct published *published, struct error *err);
+int published_read(struct arena *arena, const struct node *root, struct published *published, struct error *err);
 /* The measured time of a row, in s. */
 double published_seconds(const struct published_row *row);
 /* Simulates a row: as measure_collective, for the row's GPUs; the time is at least the host's. */

@@ -27,11 +27,11 @@ static void put(struct keys *keys, const char *name, const char *value)
 }
 
 /* ([0]*3+[1]*58) with each of its items. */
-static const char *layers_of(struct arena *arena, long dense, long rest)
+static const char *layers_of(struct arena *arena, long long dense, long long rest)
 {
     const char *text = "";
 
-    for (long i = 0; i < dense + rest; i++)
+    for (long long i = 0; i < dense + rest; i++)
         text = arena_printf(arena, "%s%s%d", text, i ? ", " : "", i >= dense);
     return arena_printf(arena, "[%s]", text);
 }
@@ -40,11 +40,11 @@ static const char *layers_of(struct arena *arena, long dense, long rest)
 static const char *value_of(struct arena *arena, const struct argument_row *row, const char *text, bool inverse)
 {
     const char *list = "";
-    long dense, rest;
+    long long dense, rest;
 
     if (!strcmp(text, "true"))
         return inverse ? "false" : "true";
-    if (sscanf(text, "([0]*%ld+[1]*%ld)", &dense, &rest) == 2)
+    if (sscanf(text, "([0]*%lld+[1]*%lld)", &dense, &rest) == 2)
         return layers_of(arena, dense, rest);
     if (row->kind != KIND_LIST || !strchr(row->words ? "," : text, ','))
         return strcmp(row->name, "pipeline-model-parallel-layout") ? text : arena_printf(arena, "\"%s\"", text);

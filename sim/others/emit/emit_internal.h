@@ -34,7 +34,7 @@ int emit_checked(const struct framework *framework, const struct scenario *scena
 
 /* The value at a path of the scenario, as text; "": it has none. */
 const char *emit_text(const struct emit *e, const char *path);
-long emit_number(const struct emit *e, const char *path);
+long long emit_number(const struct emit *e, const char *path);
 bool emit_is(const struct emit *e, const char *path, const char *value);
 /* Whether the first draft says something else there. false: this is the first draft. */
 bool emit_differs(const struct emit *e, const char *path);

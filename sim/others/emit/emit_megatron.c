@@ -61,7 +61,7 @@ static void say_mixers(struct emit *e)
 
 static void say_experts(struct emit *e)
 {
-    long dense = emit_number(e, SHAPE "dense_layers"), layers = emit_number(e, SHAPE "layers");
+    long long dense = emit_number(e, SHAPE "dense_layers"), layers = emit_number(e, SHAPE "layers");
 
     if (!emit_number(e, SHAPE "experts"))
         return;
@@ -70,9 +70,9 @@ static void say_experts(struct emit *e)
         if (strchr(emit_megatron_experts(e), '0'))
             say_flags(e, "moe-layer-freq", emit_megatron_experts(e));
     } else if (dense) {
-        emit_say(e, "moe-layer-freq", "([0]*%ld+[1]*%ld)", dense, layers - dense);
+        emit_say(e, "moe-layer-freq", "([0]*%lld+[1]*%lld)", dense, layers - dense);
     } else if (emit_number(e, SHAPE "moe_every") > 1) {
-        emit_say(e, "moe-layer-freq", "%ld", emit_number(e, SHAPE "moe_every"));
+        emit_say(e, "moe-layer-freq", "%lld", emit_number(e, SHAPE "moe_every"));
     }
     emit_say_rows(e, "routing");
 }
@@ -90,27 +90,27 @@ static void say_layout(struct emit *e)
 {
     const struct node *split = node_at(e->tree, "strategy.split");
     const char *text = "E";
-    long ahead = emit_number(e, SHAPE "mtp");
+    long long ahead = emit_number(e, SHAPE "mtp");
 
     for (size_t i = 0; i < split->count; i++) {
-        long blocks = strtol(split->items[i]->text, NULL, 10);
+        long long blocks = strtoll(split->items[i]->text, NULL, 10);
 
-        text = blocks > 1 ? arena_printf(e->arena, "%s%st*%ld", text, i ? "|" : "", blocks) :
+        text = blocks > 1 ? arena_printf(e->arena, "%s%st*%lld", text, i ? "|" : "", blocks) :
                arena_printf(e->arena, "%s%s%s", text, i ? "|" : "", blocks ? "t" : "");
     }
-    text = arena_printf(e->arena, "%s%sL", text, ahead > 1 ? arena_printf(e->arena, "m*%ld", ahead) : ahead ? "m" : "");
+    text = arena_printf(e->arena, "%s%sL", text, ahead > 1 ? arena_printf(e->arena, "m*%lld", ahead) : ahead ? "m" : "");
     emit_say_text(e, "pipeline-model-parallel-layout", text);
 }
 
 static void say_strategy(struct emit *e)
 {
-    long chunks = emit_megatron_mixes(e) == MIXES_LETTERS || has_layout(e) ? 1 : emit_number(e, "strategy.chunks");
+    long long chunks = emit_megatron_mixes(e) == MIXES_LETTERS || has_layout(e) ? 1 : emit_number(e, "strategy.chunks");
 
     emit_say_rows(e, "begin");
     if (chunks > 1 && emit_has(e, "num-virtual-stages-per-pipeline-rank"))
-        emit_say(e, "num-virtual-stages-per-pipeline-rank", "%ld", chunks);
+        emit_say(e, "num-virtual-stages-per-pipeline-rank", "%lld", chunks);
     else if (chunks > 1)
-        emit_say(e, "num-layers-per-virtual-pipeline-stage", "%ld",
+        emit_say(e, "num-layers-per-virtual-pipeline-stage", "%lld",
             emit_number(e, SHAPE "layers") / (chunks * emit_number(e, "strategy.pipeline")));
     emit_say_rows(e, "group");
     if (has_layout(e) && emit_megatron_mixes(e) != MIXES_LETTERS)

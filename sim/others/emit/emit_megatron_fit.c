@@ -12,11 +12,11 @@
 /* Megatron Core knows the width of all shared experts alone: as many of an expert's width, or one. */
 static void put_shared(struct emit *e, struct node *tree, struct error *err)
 {
-    long width = emit_number(e, SHAPE "shared_ffn"), each = emit_number(e, SHAPE "expert_ffn");
-    long count = each && width % each == 0 ? width / each : 1;
+    long long width = emit_number(e, SHAPE "shared_ffn"), each = emit_number(e, SHAPE "expert_ffn");
+    long long count = each && width % each == 0 ? width / each : 1;
 
     if (width)
-        conf_put(e->arena, tree, SHAPE "shared_experts", node_scalar(e->arena, arena_printf(e->arena, "%ld", count), false),
+        conf_put(e->arena, tree, SHAPE "shared_experts", node_scalar(e->arena, arena_printf(e->arena, "%lld", count), false),
                  e->scenario->node->loc, err);
 }
 

@@ -1,6 +1,7 @@
 /* emit_megatron_hybrid: a pattern of layers as Megatron-LM takes it. pretrain_mamba.py has a letter a half-block, and pretrain_gpt.py
  * layers of a mixer and an MLP or experts each, of which some have linear attention. */
 #include "emit/emit_megatron.h"
+#include "emit/emit_rows.h"
 
 #include <stdlib.h>
 
@@ -67,7 +68,7 @@ const char *emit_megatron_letters(const struct emit *e)
     int i = 0;
 
     for (size_t stage = 0; stage < (split && split->count ? split->count : 1); stage++) {
-        int end = split && split->count ? i + (int)strtol(split->items[stage]->text, NULL, 10) : shape->layers;
+        int end = split && split->count ? i + (int)strtoll(split->items[stage]->text, NULL, 10) : shape->layers;
 
         text = stage ? arena_printf(e->arena, "%s|", text) : text;
         for (; i < end && i < shape->layers; i++)
@@ -128,12 +129,7 @@ static bool put_plain(struct emit *e, struct node *tree, struct error *err)
     if (has[dense])
         put(e, tree, SHAPE "dense_layers", arena_printf(e->arena, "%zu", dense), err);
     shape = node_at(tree, "model.transformer");
-    for (size_t i = 0, kept = 0; i < shape->count; i++)
-        if (strcmp(shape->keys[i], "pattern")) {
-            shape->keys[kept] = shape->keys[i];
-            shape->items[kept++] = shape->items[i];
-        }
-    shape->count--;
+    emit_forget(e, shape, "pattern");
     return true;
 }
 

@@ -22,9 +22,9 @@ const char *emit_text(const struct emit *e, const char *path)
     return text_at(e, strcmp(path, "model.preset") ? e->tree : e->scenario->node, path);
 }
 
-long emit_number(const struct emit *e, const char *path)
+long long emit_number(const struct emit *e, const char *path)
 {
-    return strtol(emit_text(e, path), NULL, 10);
+    return strtoll(emit_text(e, path), NULL, 10);
 }
 
 bool emit_is(const struct emit *e, const char *path, const char *value)
@@ -113,6 +113,17 @@ static void say_row(void *context, const struct dialect_row *row, const char *na
 {
     (void)row;
     emit_say_text(context, name, value);
+}
+
+void emit_forget(struct emit *e, struct node *mapping, const char *key)
+{
+    struct node *kept = node_mapping(e->arena);
+
+    for (size_t i = 0; i < mapping->count; i++)
+        if (strcmp(mapping->keys[i], key))
+            node_put(e->arena, kept, mapping->keys[i], mapping->items[i]);
+    kept->loc = mapping->loc;
+    *mapping = *kept;
 }
 
 void emit_say_rows(struct emit *e, const char *part)

@@ -7,6 +7,8 @@
 /* Says an argument, once more than what was said of it before; of a flag "true". */
 void emit_say(struct emit *e, const char *name, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void emit_say_text(struct emit *e, const char *name, const char *text);
+/* Takes a key away from a tree's mapping. */
+void emit_forget(struct emit *e, struct node *mapping, const char *key);
 /* Says what the rows of a part of the dialect say. A row that says what a launch without it means anyhow is left out. */
 void emit_say_rows(struct emit *e, const char *part);
 /* Whether the i-th argument that was said is written: it is no default. */

@@ -344,8 +344,12 @@ struct node *import_nccl_load(struct arena *arena, const char *path, const struc
 {
     size_t length;
     char *text = file_read_stream(path, "output of nccl-tests", IMPORT_NCCL_MAX_BYTES, (struct loc){0}, &length, err);
-    struct node *root = text ? import_nccl_parse(arena, path, text, length, hints, notes, err) : NULL;
+    bool json = text && text[strspn(text, " \t\r\n")] == '{';
+    char *lines = json ? nccl_json_text(path, text, length, &length, err) : text;
+    struct node *root = lines && !(json && err->count) ? import_nccl_parse(arena, path, lines, length, hints, notes, err) : NULL;
 
+    if (json)
+        free(lines);
     free(text);
     return root;
 }

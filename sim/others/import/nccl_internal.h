@@ -75,4 +75,7 @@ void nccl_header(struct columns *columns, char *words);
  * where the run's ranks are unknown (REFUSED). */
 int nccl_row(struct reader *reader, struct stream *stream, char *row);
 
+/* nccl_json.c: the file of -J as lines of a log; the caller frees them. What is wrong is added to `err`. */
+char *nccl_json_text(const char *file, const char *text, size_t length, size_t *size, struct error *err);
+
 #endif

@@ -234,8 +234,8 @@ static int check_bandwidth(struct reader *reader, const struct nccl_table *table
         return nccl_refuse(reader, algbw, "the bandwidth behind the time (algbw, GB/s)");
     if (is_old_algbw(table, words, bytes / us))
         expected *= collective_bus_factor((enum collective_op)table->op, table->ranks);
-    /* both are rounded: the bandwidth to two decimals, a short time to few digits */
-    if (fabs(printed - expected) > 0.02 * expected + 0.011)
+    /* both are rounded: the bandwidth to two decimals, a short time to few digits, one of 10 s and more to two digits */
+    if (fabs(printed - expected) > (strchr(time, 'e') ? 0.06 : 0.02) * expected + 0.011)
         return error_add(reader->err, EXIT_INPUT, nccl_loc(reader, time),
                          "%.0f bytes in %s us are %.2f GB/s, but algbw "
                          "is %s; expected both to agree",
@@ -323,7 +323,7 @@ static int read_row(struct reader *reader, struct stream *stream, const struct w
     const struct nccl_table *table = &stream->table;
     const char *time = in_column(words, table->columns.time), *last = words->items[words->count - 1];
     int expected = table->columns.count - words->shift;
-    double us;
+    double us, rate;
 
     if (!time)
         return error_add(reader->err, EXIT_INPUT, nccl_loc(reader, last + strlen(last)),
@@ -344,6 +344,9 @@ static int read_row(struct reader *reader, struct stream *stream, const struct w
                          "expected %d values, as many "
                          "as the header has columns, found %d",
                          expected, words->count);
+    /* of 10 s and more the bandwidth has more digits than the time */
+    if (strchr(time, 'e') && !is_old_algbw(table, words, bytes / us) && number(in_column(words, table->columns.algbw), &rate) && rate >= 1)
+        time = arena_printf(reader->arena, "%.6g", bytes / rate / 1e3);
     if (table->doubt)
         remark_add(&reader->doubts, collective_op_names[table->op], table->doubt, 1, 0);
     add_row(reader, stream, words->items[0], time);

@@ -135,7 +135,7 @@ int nccl_run_rank(struct nccl_run *run, char *words, char **device)
 {
     const char *host = strstr(words, " on "), *group = strstr(words, " Group ");
     char *bus = strstr(words, "] "), *end = words + strlen(words);
-    long rank = strtol(words + strlen("Rank "), NULL, 10);
+    long long rank = strtoll(words + strlen("Rank "), NULL, 10);
 
     while (end > words && end[-1] == ' ')
         *--end = '\0';

@@ -69,19 +69,19 @@ static void read_deepspeed(const struct accelerate *a)
     put(a, "deepspeed.fp16.enabled", "auto");
 }
 
-static void add(const struct accelerate *a, struct launch *launch, const char *name, long value)
+static void add(const struct accelerate *a, struct launch *launch, const char *name, long long value)
 {
     struct launch_argument *argument = GROW(&launch->launcher);
 
     *argument = (struct launch_argument){name, a->file->loc, ARENA_ARRAY(a->arena, struct launch_word, 1), 1};
-    argument->values[0] = (struct launch_word){arena_printf(a->arena, "%ld", value), a->file->loc};
+    argument->values[0] = (struct launch_word){arena_printf(a->arena, "%lld", value), a->file->loc};
 }
 
 int accelerate_read(struct arena *arena, const char *path, struct node *root, struct launch *launch, struct error *err)
 {
     struct accelerate a = {.arena = arena, .root = root, .err = err};
     const char *kind, *form, *processes, *machines;
-    long all, nodes;
+    long long all, nodes;
 
     if (conf_load(arena, path, &a.file, err))
         return -1;
@@ -101,10 +101,10 @@ int accelerate_read(struct arena *arena, const char *path, struct node *root, st
         read_deepspeed(&a);
     processes = word(&a, "num_processes");
     machines = word(&a, "num_machines");
-    all = processes ? strtol(processes, NULL, 10) : 0;
-    nodes = machines ? strtol(machines, NULL, 10) : 1;
+    all = processes ? strtoll(processes, NULL, 10) : 0;
+    nodes = machines ? strtoll(machines, NULL, 10) : 1;
     if (all > 0 && nodes > 0 && all % nodes)
-        return error_add(err, EXIT_INPUT, a.file->loc, "num_processes %ld is no multiple of num_machines %ld", all, nodes);
+        return error_add(err, EXIT_INPUT, a.file->loc, "num_processes %lld is no multiple of num_machines %lld", all, nodes);
     if (all > 0 && nodes > 0) {
         add(&a, launch, "nnodes", nodes);
         add(&a, launch, "nproc-per-node", all / nodes);

@@ -203,7 +203,7 @@ static void add_activation(struct imported *m)
         launch_warn(m->launch, m->arena, place(m, "model.activation_func"), "model.activation_func: %s is simulated as GELU, "
                     "which has the same two GEMMs", name);
     if (gated && hidden && !text_of(m, "model.ffn_hidden_size"))      /* core/transformer/transformer_config.py */
-        add(m, "ffn-hidden-size", arena_printf(m->arena, "%ld", 4 * strtol(hidden, NULL, 10)), "model.hidden_size");
+        add(m, "ffn-hidden-size", arena_printf(m->arena, "%lld", 4 * strtoll(hidden, NULL, 10)), "model.hidden_size");
 }
 
 static void add_shape(struct imported *m, bool printed)

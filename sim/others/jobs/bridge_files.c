@@ -165,11 +165,11 @@ static void put_adapters(struct imported *m, const struct node *adapters)
     const struct launch_argument *said = imported_given(m, "peft.target_modules");
     const char *class = adapters->kind == NODE_MAPPING ? class_of(adapters) : adapters->text, *list = "";
     const struct node *target = node_get(adapters, "_target_"), *shared = node_get(adapters, "share_expert_adapters");
-    long rank = imported_given(m, "peft.dim") ? imported_number(m, "peft.dim") : 32;         /* peft/lora.py */
+    long long rank = imported_given(m, "peft.dim") ? imported_number(m, "peft.dim") : 32;         /* peft/lora.py */
 
     class = class ? class : target ? target->text : "LoRA";
     if (!class || strcasecmp(class, "LoRA") || rank < 1 || rank > 65536) {
-        error_add(m->err, EXIT_INPUT, adapters->loc, "peft: %.60s of rank %ld is not simulated; expected LoRA of rank 1 to 65536",
+        error_add(m->err, EXIT_INPUT, adapters->loc, "peft: %.60s of rank %lld is not simulated; expected LoRA of rank 1 to 65536",
                   class ? class : "a list", rank);
         return;
     }
@@ -188,7 +188,7 @@ static void put_adapters(struct imported *m, const struct node *adapters)
     }
     if (shared && shared->text && !strcasecmp(shared->text, "false"))
         imported_put(m, "software.expert_adapters", "each");
-    imported_put(m, "memory.lora", "{rank: %ld, targets: [%s]}", rank, said ? list : "qkv, projection, mlp-up, mlp-down");
+    imported_put(m, "memory.lora", "{rank: %lld, targets: [%s]}", rank, said ? list : "qkv, projection, mlp-up, mlp-down");
 }
 
 /* trainer.num_nodes and trainer.devices are the launcher's. */

@@ -119,25 +119,25 @@ static double amount(const struct imported *m, const char *name)
     return text ? strtod(text, NULL) : 0;
 }
 
-static long stages_of(const struct imported *m)
+static long long stages_of(const struct imported *m)
 {
-    long stages = imported_number(m, "pipeline.stages");
+    long long stages = imported_number(m, "pipeline.stages");
 
     return stages > 0 ? stages : 1;
 }
 
 /* global = micro x accumulation x data: any two of the first three say the third where data is known, and all three say
  * data (runtime/config.py, _set_batch_related_parameters). Returns data; 0: an error. */
-static long put_batch(struct imported *m)
+static long long put_batch(struct imported *m)
 {
-    long global = imported_number(m, "train_batch_size"), micro = imported_number(m, "train_micro_batch_size_per_gpu");
-    long steps = imported_number(m, "gradient_accumulation_steps"), model, data, world = imported_world(m);
+    long long global = imported_number(m, "train_batch_size"), micro = imported_number(m, "train_micro_batch_size_per_gpu");
+    long long steps = imported_number(m, "gradient_accumulation_steps"), model, data, world = imported_world(m);
     static const char *const names[] = {"train_batch_size", "train_micro_batch_size_per_gpu",
                                         "gradient_accumulation_steps"};
 
     for (size_t i = 0; i < COUNT(names); i++)
         if (imported_given(m, names[i]) && (imported_number(m, names[i]) < 1 || imported_number(m, names[i]) > 1 << 30))
-            return imported_refuse(m, names[i], "expected a number of 1 to %d, found %ld", 1 << 30,
+            return imported_refuse(m, names[i], "expected a number of 1 to %d, found %lld", 1 << 30,
                                    imported_number(m, names[i])), 0;
     if (!global && !micro)
         return error_add(m->err, EXIT_INPUT, m->launch->loc, "says neither train_batch_size nor "
@@ -145,7 +145,7 @@ static long put_batch(struct imported *m)
     model = stages_of(m) * imported_number(m, "tensor_parallel.autotp_size");
     if (model < 1 || model > 1 << 20)
         return error_add(m->err, EXIT_INPUT, m->launch->loc,
-                         "pipeline.stages x tensor_parallel.autotp_size is %ld GPUs; "
+                         "pipeline.stages x tensor_parallel.autotp_size is %lld GPUs; "
                          "expected 1 to %d",
                          model, 1 << 20),
                0;
@@ -159,12 +159,12 @@ static long put_batch(struct imported *m)
     global = global ? global : micro * steps * data;
     if (!steps || !micro || global != micro * steps * data)
         return imported_refuse(m, "train_batch_size",
-                               "%ld is not micro-batch %ld x accumulation %ld x %ld replicas, as "
+                               "%lld is not micro-batch %lld x accumulation %lld x %lld replicas, as "
                                "DeepSpeed expects; give --set nnodes=N --set nproc_per_node=M",
                                global, micro, steps, data),
                0;
-    imported_put(m, "batch.micro", "%ld", micro);
-    imported_put(m, "batch.global", "%ld", global);
+    imported_put(m, "batch.micro", "%lld", micro);
+    imported_put(m, "batch.global", "%lld", global);
     return data;
 }
 
@@ -184,7 +184,7 @@ static void put_optimizer(struct imported *m)
         imported_remark(m, "optimizer: the training program makes it; AdamW is taken");
 }
 
-static void put_offload(struct imported *m, long stage)
+static void put_offload(struct imported *m, long long stage)
 {
     static const struct { const char *key, *older, *ours; } places[] = {
         {ZERO "offload_optimizer.device", ZERO "cpu_offload", "optimizer"},
@@ -205,7 +205,7 @@ static void put_offload(struct imported *m, long stage)
 }
 
 /* Buckets of ZeRO 1 and 2 have the bytes of their gradients. */
-static void put_bucket(struct imported *m, long stage)
+static void put_bucket(struct imported *m, long long stage)
 {
     double bytes = amount(m, ZERO "reduce_bucket_size") * (job_true(m, "fp16.enabled") || job_true(m, "bf16.enabled") ? 2 : 4);
 
@@ -231,7 +231,7 @@ static int put_model(struct imported *m, struct node *model)
 
 static int build(struct imported *m, struct node *model)
 {
-    long stage;
+    long long stage;
     int rc;
 
     if (m->options->hf_config && put_model(m, model))
@@ -245,7 +245,7 @@ static int build(struct imported *m, struct node *model)
     if (!m->options->hf_config && put_model(m, model))
         return -1;
     if (stage < 0 || stage > 3)
-        return imported_refuse(m, ZERO "stage", "expected 0 to 3, found %ld", stage);
+        return imported_refuse(m, ZERO "stage", "expected 0 to 3, found %lld", stage);
     if (!put_batch(m))
         return -1;
     imported_rows(m, "degrees");

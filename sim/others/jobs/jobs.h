@@ -26,6 +26,6 @@ job_reader megatron_command, deepspeed_scenario, torchtitan_scenario, bridge_sce
 
 /* The blocks of a stage of torchtitan: input and output layers each count as a number of blocks (first, last), and the first
  * stages get the blocks that are left over (torchtitan/distributed/pipeline_parallel.py, generate_llm_fqn_per_model_part). */
-long torchtitan_blocks(long layers, long first, long last, long stages, long stage);
+long long torchtitan_blocks(long long layers, long long first, long long last, long long stages, long long stage);
 
 #endif

@@ -13,11 +13,11 @@
 #include "launch/launch.h"
 #include "megatron/megatron.h"
 
-static long number_at(const struct imported *m, const char *path, long otherwise)
+static long long number_at(const struct imported *m, const char *path, long long otherwise)
 {
     const struct node *node = node_at(m->root, path);
 
-    return node && node->text ? strtol(node->text, NULL, 10) : otherwise;
+    return node && node->text ? strtoll(node->text, NULL, 10) : otherwise;
 }
 
 static void ask_rows(struct imported *m, bool quiet)
@@ -51,7 +51,7 @@ static int check_read(const struct dialect *dialect, struct error *err)
 
 static int build(struct imported *m, struct node *model)
 {
-    long gpus, data, global, micro, world = imported_world(m);
+    long long gpus, data, global, micro, world = imported_world(m);
 
     if (check_read(m->dialect, m->err) || imported_sort(m) || job_model(m, model) < 0)
         return -1;
@@ -61,7 +61,7 @@ static int build(struct imported *m, struct node *model)
     ask_rows(m, true);
     gpus = number_at(m, "strategy.tensor", 1) * number_at(m, "strategy.pipeline", 1) * number_at(m, "strategy.context", 1);
     if (gpus < 1 || gpus > 1 << 20)
-        return error_add(m->err, EXIT_INPUT, m->launch->loc, "expected degrees of 1 to %d GPUs in all, found %ld", 1 << 20, gpus);
+        return error_add(m->err, EXIT_INPUT, m->launch->loc, "expected degrees of 1 to %d GPUs in all, found %lld", 1 << 20, gpus);
     global = number_at(m, "batch.global", 0);
     micro = number_at(m, "batch.micro", 0);
     if (!world)
@@ -71,7 +71,7 @@ static int build(struct imported *m, struct node *model)
         return -1;
     ask_rows(m, false);
     if (micro > 0 && !node_at(m->root, "batch.global") && !node_at(m->root, "batch.micro_batches"))
-        imported_put(m, "batch.global", "%ld", micro * data);
+        imported_put(m, "batch.global", "%lld", micro * data);
     return m->err->count ? -1 : 0;
 }
 

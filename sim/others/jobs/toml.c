@@ -70,9 +70,9 @@ static bool is_bare(char c)
 
 struct text { char *items; size_t count, capacity; };
 
-static void put_code(struct text *text, unsigned long code)
+static void put_code(struct text *text, unsigned long long code)
 {
-    static const struct { unsigned long below; int more; unsigned char mark; } forms[] = {
+    static const struct { unsigned long long below; int more; unsigned char mark; } forms[] = {
         {0x80, 0, 0}, {0x800, 1, 0xc0}, {0x10000, 2, 0xe0}, {0x110000, 3, 0xf0},
     };
     size_t form = 0;
@@ -91,7 +91,7 @@ static int escape(struct toml *toml, struct text *text)
     char c = peek(toml), digits[9] = "";
     const char *letter = c ? strchr(letters, c) : NULL;
     size_t count = c == 'u' ? 4 : c == 'U' ? 8 : 0;
-    unsigned long code;
+    unsigned long long code;
 
     if (letter) {
         *GROW(text) = values[letter - letters];
@@ -100,7 +100,7 @@ static int escape(struct toml *toml, struct text *text)
     }
     for (size_t i = 0; i < count && toml->at + 1 + i < toml->end && isxdigit((unsigned char)toml->at[1 + i]); i++)
         digits[i] = toml->at[1 + i];
-    code = strtoul(digits, NULL, 16);
+    code = strtoull(digits, NULL, 16);
     if (!count || strlen(digits) != count || !code || code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
         return refuse(toml, "an escape of TOML (\\n, \\\", \\\\, \\uXXXX)");
     put_code(text, code);

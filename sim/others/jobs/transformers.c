@@ -43,7 +43,7 @@ static struct node *deepspeed_tree(struct imported *m, struct node *value)
 }
 
 /* The tokens of a sample; 0: nobody says them. */
-static long length_of(const struct imported *m)
+static long long length_of(const struct imported *m)
 {
     return imported_number(m, imported_given(m, "max_length") ? "max_length" : "max_seq_length");
 }
@@ -113,8 +113,8 @@ static struct node *through_deepspeed(struct imported *m, struct node *keys, str
     struct launch_set *sets = ARENA_ARRAY(m->arena, struct launch_set, options.nsets + launcher->count + 1);
     struct node *tree = deepspeed_tree(m, keys), *made;
     const char *optimizer = optimizer_of(m);
-    long micro = imported_number(m, "per_device_train_batch_size"), steps = imported_number(m, "gradient_accumulation_steps");
-    long world = imported_world(m);
+    long long micro = imported_number(m, "per_device_train_batch_size"), steps = imported_number(m, "gradient_accumulation_steps");
+    long long world = imported_world(m);
 
     imported_rows(m, "memory");
     if (!tree || !optimizer)
@@ -123,17 +123,17 @@ static struct node *through_deepspeed(struct imported *m, struct node *keys, str
         imported_refuse(m, "optim", "with DeepSpeed AdamW alone is simulated where its file says no optimizer");
     options.nsets = 0;
     if (length_of(m) > 0)
-        sets[options.nsets++] = (struct launch_set){"sequence", arena_printf(m->arena, "%ld", length_of(m))};
+        sets[options.nsets++] = (struct launch_set){"sequence", arena_printf(m->arena, "%lld", length_of(m))};
     for (size_t i = 0; i < launcher->count; i++)
         sets[options.nsets++] = (struct launch_set){launcher->items[i].name, launcher->items[i].values[0].text};
     for (size_t i = 0; i < m->options->nsets; i++)           /* of one name the last one holds */
         sets[options.nsets++] = m->options->sets[i];
     options.sets = sets;
     job.options = &options;
-    fill(m, tree, "train_micro_batch_size_per_gpu", arena_printf(m->arena, "%ld", micro));
-    fill(m, tree, "gradient_accumulation_steps", arena_printf(m->arena, "%ld", steps));
+    fill(m, tree, "train_micro_batch_size_per_gpu", arena_printf(m->arena, "%lld", micro));
+    fill(m, tree, "gradient_accumulation_steps", arena_printf(m->arena, "%lld", steps));
     if (world || !node_at(tree, "train_batch_size") || strcmp(node_at(tree, "train_batch_size")->text, "auto"))
-        fill(m, tree, "train_batch_size", arena_printf(m->arena, "%ld", micro * steps * world));
+        fill(m, tree, "train_batch_size", arena_printf(m->arena, "%lld", micro * steps * world));
     else                                                     /* it follows from the other two */
         fill(m, tree, "train_batch_size", "null");
     fill(m, tree, "gradient_clipping", imported_word(m, "max_grad_norm"));
@@ -149,7 +149,7 @@ static struct node *through_deepspeed(struct imported *m, struct node *keys, str
     return m->err->count ? NULL : made;
 }
 
-static void put_sharding(struct imported *m, long data)
+static void put_sharding(struct imported *m, long long data)
 {
     const struct launch_argument *list = imported_given(m, "fsdp");
     const char *all = list && !list->count ? " true " : " ";     /* switched on */
@@ -164,7 +164,7 @@ static void put_sharding(struct imported *m, long data)
         imported_refuse(m, "fsdp", "'%.60s' is not simulated; expected full_shard, hybrid_shard, shard_grad_op or no_shard, with "
                         "auto_wrap and offload", all + 1);
     if (strstr(all, " hybrid_shard "))
-        imported_put(m, "strategy.shard", "%ld", imported_node_gpus(m->arena, m->options->cluster, m->err) < data ?
+        imported_put(m, "strategy.shard", "%lld", imported_node_gpus(m->arena, m->options->cluster, m->err) < data ?
                      imported_node_gpus(m->arena, m->options->cluster, m->err) : data);
     if (strstr(all, " offload "))
         imported_put(m, "memory.offload", "[weights, optimizer]");
@@ -185,8 +185,8 @@ static void put_memory(struct imported *m)
 
 static int build(struct imported *m, struct node *model)
 {
-    long micro = imported_number(m, "per_device_train_batch_size"), steps = imported_number(m, "gradient_accumulation_steps");
-    long data;
+    long long micro = imported_number(m, "per_device_train_batch_size"), steps = imported_number(m, "gradient_accumulation_steps");
+    long long data;
     int found = job_model(m, model);
 
     if (!found)
@@ -195,7 +195,7 @@ static int build(struct imported *m, struct node *model)
     if (found < 0)
         return -1;
     if (!job_sequence(m) && length_of(m) > 0)
-        imported_put(m, "model.transformer.sequence", "%ld", length_of(m));
+        imported_put(m, "model.transformer.sequence", "%lld", length_of(m));
     else if (!job_sequence(m))
         imported_length(m, "sequence");
     if (micro < 1 || steps < 1 || micro > 1 << 20 || steps > 1 << 20)
@@ -204,8 +204,8 @@ static int build(struct imported *m, struct node *model)
     data = imported_cluster(m, 1, 1, 0, imported_world(m));
     if (!data)
         return -1;
-    imported_put(m, "batch.micro", "%ld", micro);
-    imported_put(m, "batch.global", "%ld", micro * steps * data);
+    imported_put(m, "batch.micro", "%lld", micro);
+    imported_put(m, "batch.global", "%lld", micro * steps * data);
     put_sharding(m, data);
     put_memory(m);
     return m->err->count ? -1 : 0;

@@ -60,7 +60,7 @@ struct loc bash_place(const struct bash_script *script, const char *word, struct
 static struct loc place_of(const struct bash_reader *reader, const char *file, const char *line,
                            const struct bash_command *outer)
 {
-    long number = strtol(line, NULL, 10);
+    long long number = strtoll(line, NULL, 10);
     int at = number > 0 && number <= BASH_MAX_BYTES ? (int)number : 1;
 
     if (!strcmp(file, reader->path))
@@ -146,7 +146,7 @@ static const char **environment_of(const struct bash_reader *reader, const struc
     *at++ = arena_printf(arena, "TMPDIR=%s", folder);
     *at++ = arena_printf(arena, "BASH_ENV=%s/bin/.handler", folder);
     *at++ = arena_printf(arena, "__dir=%s", folder);
-    *at++ = arena_printf(arena, "__gpus=%ld", script->gpus);
+    *at++ = arena_printf(arena, "__gpus=%lld", script->gpus);
     *at++ = arena_printf(arena, "__fails=%d", world->fails);
     *at++ = arena_printf(arena, "__prints=%s", world->prints ? world->prints : "");
     *at++ = world->passes ? "__pass=1" : "__pass=";

@@ -26,7 +26,7 @@ struct bash_script {
     size_t nenvironment;
     const char *const *folders;      /* that it may read besides its own, up to NULL; or NULL */
     bool trust;                      /* without Landlock */
-    long gpus;                       /* of a node: what nvidia-smi counts */
+    long long gpus;                       /* of a node: what nvidia-smi counts */
     /* Writes the variables that a command gives to the script that it runs, as lines of a shell. */
     void (*variables)(struct arena *arena, const struct bash_command *command, FILE *out);
 };

@@ -131,11 +131,19 @@ const char *const bash_handler[] = {
      * declares its own */
     "__absent() { __record absent \"${BASH_LINENO[1]}\" \"${BASH_SOURCE[2]}\" source \"$@\"; return $__fails; }\n"
     "__source() {\n"
-    "    unset -f source .\n"
-    "    { : <\"$1\"; } || { function source { __absent \"$@\"; }; function . { __absent \"$@\"; }; }\n"
-    "} 2>/dev/null\n"
-    /* exec has no handler */
+    "    local IFS=: folder\n"
+    "    [[ ! $__stands ]] || unset -f source .\n"
+    "    __stands=\n"
+    "    [[ $1 != -- ]] || shift\n"
+    "    { : <\"$1\"; } && return\n"
+    "    [[ $1 == */* ]] || for folder in $PATH; do [[ -r $folder/$1 ]] && return; done\n"
+    "    ! declare -F source && ! declare -F . || return\n"
+    "    __stands=1\n"
+    "    function source { __absent \"$@\"; }; function . { __absent \"$@\"; }\n"
+    "} >/dev/null 2>&1\n"
+    /* exec has no handler; words of source that would do something are expanded once, where it reads */
     "trap 'case $BASH_COMMAND in exec\\ [!-0-9\\<\\>\\&\\{]*) eval \" ${BASH_COMMAND#exec }\"; builtin exit 0 ;; "
+    "source\\ *[\\<=[]*|source\\ *\"((\"*|.\\ *[\\<=[]*|.\\ *\"((\"*) ;; "
     "source\\ *|.\\ *) eval \"__source ${BASH_COMMAND#* }\" ;; esac' DEBUG\n"
     /* a file that fills arrays alone */
     "__arrays() {\n"

@@ -20,7 +20,7 @@ static int find_name(void *context, const char *name, const char **why)
     if (isupper((unsigned char)name[0]) && !name[1])
         return name[0] - 'A';
     if (!scenario_field(name) && strcmp(name, "log")) {
-        *why = "scenarios have no such key";
+        *why = "is no key of a scenario";
         return -1;
     }
     for (int i = 0; i < paths->count; i++)

@@ -41,13 +41,13 @@ void imported_plain(struct imported *m);
 /* Of a dialect that no code reads: refuses values that no row takes, and warns of arguments that none asks for. */
 void imported_unread(struct imported *m);
 /* GPUs of a node of a platform (NULL: of dgx-h100); 0: an error. */
-long imported_node_gpus(struct arena *arena, const char *platform, struct error *err);
+long long imported_node_gpus(struct arena *arena, const char *platform, struct error *err);
 /* The GPUs that --set or the launch says (nnodes x nproc_per_node, or world-size), or a log; 0: nobody says it. */
-long imported_world(struct imported *m);
+long long imported_world(struct imported *m);
 /* Puts the cluster and strategy.data, and warns of what is not said. `model`: GPUs of a replica; least: of which number
  * the replicas are a multiple; replicas: what they should divide (0: anything); world: GPUs (0: not said). The
  * replicas; 0: an error. */
-long imported_cluster(struct imported *m, long model, long least, long replicas, long world);
+long long imported_cluster(struct imported *m, long long model, long long least, long long replicas, long long world);
 /* Finds the row of each argument, and checks the number and kind of its values. */
 int imported_sort(struct imported *m);
 /* Whether the launch's program is another one than the framework's own. */
@@ -59,7 +59,7 @@ const struct launch_argument *imported_given(const struct imported *m, const cha
 /* Its value, or its default; NULL: it has none. */
 const char *imported_word(const struct imported *m, const char *name);
 /* The same of a whole number; 0: it has none. */
-long imported_number(const struct imported *m, const char *name);
+long long imported_number(const struct imported *m, const char *name);
 /* Whether one of the arguments is given without which the row's has no effect. */
 bool imported_has_needs(const struct imported *m, const struct argument_row *row);
 /* Where it stands; left out: the place of the program. */

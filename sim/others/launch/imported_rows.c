@@ -49,7 +49,7 @@ static const char *value_of(void *context, const char *name)
     if (row->kind == KIND_FLAG)
         return argument ? "true" : "false";
     if (row->kind == KIND_INT && word)
-        return arena_printf(m->arena, "%ld", strtol(word, NULL, 10));
+        return arena_printf(m->arena, "%lld", strtoll(word, NULL, 10));
     if (row->kind == KIND_NUMBER && word)
         return arena_printf(m->arena, "%.15g", strtod(word, NULL));
     if (row->kind == KIND_LIST && argument)

@@ -31,11 +31,11 @@ const char *imported_word(const struct imported *m, const char *name)
     return argument && argument->count ? argument->values[0].text : dialect_row(m->dialect, name, false)->fallback;
 }
 
-long imported_number(const struct imported *m, const char *name)
+long long imported_number(const struct imported *m, const char *name)
 {
     const char *text = imported_word(m, name);
 
-    return text ? strtol(text, NULL, 10) : 0;
+    return text ? strtoll(text, NULL, 10) : 0;
 }
 
 struct loc imported_loc(const struct imported *m, const char *name)
@@ -47,10 +47,12 @@ struct loc imported_loc(const struct imported *m, const char *name)
 
 const char *imported_shown(const struct imported *m, const char *name)
 {
-    const struct launch_argument *argument = m->dialect->like && m->given ? imported_given(m, name) : NULL;
+    const struct launch_argument *argument = m->given ? imported_given(m, name) : NULL;
 
-    if (argument && strchr(argument->name, '.'))
+    if (argument && m->dialect->like && strchr(argument->name, '.'))
         return argument->name;                               /* several keys may say the argument */
+    if (argument && !m->dialect->like && !m->launch->log && !text_same(argument->name, name))
+        name = argument->name;                               /* another name of it */
     return arena_printf(m->arena, "%s%s", m->dialect->dashes, dialect_shown(m->arena, m->dialect, name));
 }
 
@@ -102,9 +104,9 @@ static int check_value(struct imported *m, const struct argument_row *row, const
     if (launch_unknown(m->arena, value->text))
         return refuse_unknown(m, row, value);
     if (row->kind == KIND_INT) {
-        long number = strtol(value->text, &end, 10);
+        long long number = strtoll(value->text, &end, 10);
 
-        if (end == value->text || *end || number < -1000000000000L || number > 1000000000000L)
+        if (end == value->text || *end || number < -1000000000000LL || number > 1000000000000LL)
             return error_add(m->err, EXIT_INPUT, value->loc, "%s: expected a whole number, found '%s'",
                              imported_shown(m, row->name), text_clip(value->text, shown, sizeof shown));
     } else if (row->kind == KIND_BOOL && strcmp(value->text, "true") && strcmp(value->text, "false")) {
@@ -175,8 +177,8 @@ static bool is_on(const struct argument_row *row, const char *name, struct launc
 static int keep(struct imported *m, const struct argument_row *row, struct launch_argument *argument)
 {
     const struct launch_argument **place = &m->given[row_index(m, row)];
-    /* one row stands for all keys that say nothing about time */
-    bool another = row->class == ARGUMENT_IDLE && *place && strcmp((*place)->name, argument->name);
+    /* one row stands for all names that have no effect on the time, or the same one */
+    bool another = row->class != ARGUMENT_MAPPED && *place && strcmp((*place)->name, argument->name);
 
     if (check_values(m, row, argument))
         return -1;

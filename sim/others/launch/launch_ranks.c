@@ -17,7 +17,7 @@ enum { UNSAID = 0, UNKNOWN = -1, ALL = -2, MOST = 1 << 20 };      /* instead of 
 
 struct words { const struct launch_word *items; size_t count; };
 /* A number that a launch says; 0: it does not; below 0: it is not known. */
-struct launch_number { long value; struct loc loc; const char *unknown; };    /* unknown: what holds it, or NULL */
+struct launch_number { long long value; struct loc loc; const char *unknown; };    /* unknown: what holds it, or NULL */
 /* What Slurm or PBS is asked for: nodes, tasks, tasks a node, GPUs a node. */
 struct launch_slurm { struct launch_number nodes, tasks, per_node, gpus; };
 
@@ -31,15 +31,15 @@ bool launch_same_name(const char *said, const char *name)
 }
 
 /* A number of nodes, tasks or GPUs; "h100:8" and "gpu:h100:8" too. */
-static long number(const char *text)
+static long long number(const char *text)
 {
     const char *colon = strrchr(text, ':');
     char *end;
-    long value = strtol(colon && !isdigit((unsigned char)*text) ? colon + 1 : text, &end, 10);
+    long long value = strtoll(colon && !isdigit((unsigned char)*text) ? colon + 1 : text, &end, 10);
 
     if (!strcmp(text, "gpu") || !strcmp(text, "auto"))
         return ALL;
-    if (!strncmp(end, ":", 1) && strtol(end + 1, &end, 10) != value)
+    if (!strncmp(end, ":", 1) && strtoll(end + 1, &end, 10) != value)
         return UNKNOWN;
     return !*end && value > 0 && value <= MOST ? value : UNKNOWN;
 }
@@ -99,8 +99,8 @@ static void take_listed(const struct launch_word *list, const char *first, const
     const char *at = strstr(list->text, first);
 
     at = at ? at + strlen(first) : (at = strstr(list->text, second)) ? at + strlen(second) : NULL;
-    if (at && strtol(at, NULL, 10) > 0 && strtol(at, NULL, 10) <= MOST)
-        *to = (struct launch_number){.value = strtol(at, NULL, 10), .loc = list->loc};
+    if (at && strtoll(at, NULL, 10) > 0 && strtoll(at, NULL, 10) <= MOST)
+        *to = (struct launch_number){.value = strtoll(at, NULL, 10), .loc = list->loc};
 }
 
 static void read_slurm(struct arena *arena, struct words words, struct launch_slurm *slurm)
@@ -171,7 +171,7 @@ static void read_mpirun(struct starters *s, struct words words)
     take(s->arena, words, "-np --np -n -c", &s->world);
     take(s->arena, words, "-npernode --npernode -N -ppn --ppn -perhost", &s->per_node);
     if (ppr && strstr(ppr, ":node"))
-        s->per_node = (struct launch_number){.value = strtol(ppr + 4, NULL, 10), .loc = map->loc};
+        s->per_node = (struct launch_number){.value = strtoll(ppr + 4, NULL, 10), .loc = map->loc};
     if (s->world.value > 0 && s->per_node.value > 0)
         s->nodes = (struct launch_number){.value = (s->world.value + s->per_node.value - 1) / s->per_node.value, .loc = s->world.loc};
     s->processes = true;
@@ -250,12 +250,12 @@ static void compare(struct starters *s, struct launch_number *said, const struct
     if (slurm->value <= 0)
         return;
     if (said->value == UNKNOWN || said->value == ALL || (!said->value && s->vague)) {
-        launch_warn(s->launch, s->arena, slurm->loc, "%ld %s are taken, as Slurm is asked for; the launch says it by what is "
+        launch_warn(s->launch, s->arena, slurm->loc, "%lld %s are taken, as Slurm is asked for; the launch says it by what is "
                     "not known here", slurm->value, what);
         *said = *slurm;
     } else if (said->value > 0 && said->value != slurm->value) {
         *GROW(&s->launch->doubts) = (struct launch_doubt){
-            name, arena_printf(s->arena, "Slurm is asked for %ld %s in line %d; the launch in line %d is for %ld", slurm->value,
+            name, arena_printf(s->arena, "Slurm is asked for %lld %s in line %d; the launch in line %d is for %lld", slurm->value,
                                what, slurm->loc.line, said->loc.line, said->value), said->loc};
     }
 }
@@ -273,7 +273,7 @@ static void put(struct starters *s, const char *name, const struct launch_number
         return;
     argument = GROW(&s->launch->launcher);
     *argument = (struct launch_argument){name, number->loc, ARENA_ARRAY(s->arena, struct launch_word, 1), 1};
-    argument->values[0] = (struct launch_word){number->value == ALL ? "gpu" : arena_printf(s->arena, "%ld", number->value),
+    argument->values[0] = (struct launch_word){number->value == ALL ? "gpu" : arena_printf(s->arena, "%lld", number->value),
                                               number->loc};
 }
 
@@ -314,7 +314,7 @@ void launch_variables(struct arena *arena, const struct bash_command *command, F
     tasks = s.slurm.tasks;
     if (!tasks.value && s.slurm.nodes.value > 0 && s.slurm.per_node.value > 0)
         tasks.value = s.slurm.nodes.value * s.slurm.per_node.value;
-    const struct { const char *name; long value; } variables[] = {
+    const struct { const char *name; long long value; } variables[] = {
         {"SLURM_NNODES", s.slurm.nodes.value}, {"SLURM_JOB_NUM_NODES", s.slurm.nodes.value}, {"SLURM_NTASKS", tasks.value},
         {"SLURM_NPROCS", tasks.value}, {"SLURM_NTASKS_PER_NODE", s.slurm.per_node.value},
         {"SLURM_GPUS_ON_NODE", s.slurm.gpus.value}, {"SLURM_GPUS_PER_NODE", s.slurm.gpus.value},
@@ -322,7 +322,7 @@ void launch_variables(struct arena *arena, const struct bash_command *command, F
 
     for (size_t i = 0; i < COUNT(variables); i++)
         if (variables[i].value > 0)
-            fprintf(out, "export %s=%ld\n", variables[i].name, variables[i].value);
+            fprintf(out, "export %s=%lld\n", variables[i].name, variables[i].value);
     launch_release(&nobody);
 }
 

@@ -74,7 +74,7 @@ const char *const *launch_marked_arguments(const struct launch_search *s)
     }
     for (const char *at = s->script.text; (at = strchr(at, '$')); at++) {
         const char *digits = at + 1 + (at[1] == '{');
-        size_t n = isdigit((unsigned char)*digits) ? (size_t)strtoul(digits, NULL, 10) : 0;
+        size_t n = isdigit((unsigned char)*digits) ? (size_t)strtoull(digits, NULL, 10) : 0;
 
         n = at[1] != '{' && n ? (size_t)(*digits - '0') : n;
         last = n > last && n <= MOST ? n : last;

@@ -49,7 +49,7 @@ static const char *software_of(const struct imported *m)
 
 int megatron_build(struct imported *m)
 {
-    long data;
+    long long data;
 
     if (megatron_program(m) || imported_sort(m))
         return -1;

@@ -17,6 +17,6 @@ struct node *megatron_scenario(struct arena *arena, struct launch *launch, const
                                const char **comment, FILE *notes, struct error *err);
 
 /* The pattern of layers, each a letter or a parenthesis, which is as short as it can be: repeated it has all of them. */
-const char *megatron_pattern(struct arena *arena, const char *const *units, long count);
+const char *megatron_pattern(struct arena *arena, const char *const *units, long long count);
 
 #endif

@@ -33,20 +33,20 @@ static const char *letters_of(const struct imported *m)
     return text ? arena_strndup(m->arena, text, strcspn(text, "/")) : NULL;
 }
 
-long megatron_layers(const struct imported *m)
+long long megatron_layers(const struct imported *m)
 {
     const char *letters = letters_of(m);
-    long count = 0;
+    long long count = 0;
 
     for (const char *c = letters; c && *c; c++)
         count += *c != '|';
     return letters ? count : imported_number(m, "num-layers");
 }
 
-long megatron_stages(const struct imported *m, long *layers)
+long long megatron_stages(const struct imported *m, long long *layers)
 {
     const char *letters = letters_of(m);
-    long count = 0;
+    long long count = 0;
 
     if (!letters || !strchr(letters, '|'))
         return 0;
@@ -54,7 +54,7 @@ long megatron_stages(const struct imported *m, long *layers)
         size_t length = strcspn(at, "|");
 
         if (layers)
-            layers[count] = (long)length;
+            layers[count] = (long long)length;
         count++;
         at += length;
         if (!*at)
@@ -63,26 +63,26 @@ long megatron_stages(const struct imported *m, long *layers)
 }
 
 /* Whether units repeat after that many. */
-static bool repeats(const char *const *units, long count, long period)
+static bool repeats(const char *const *units, long long count, long long period)
 {
-    for (long i = period; i < count; i++)
+    for (long long i = period; i < count; i++)
         if (strcmp(units[i], units[i - period]))
             return false;
     return count % period == 0;
 }
 
-const char *megatron_pattern(struct arena *arena, const char *const *units, long count)
+const char *megatron_pattern(struct arena *arena, const char *const *units, long long count)
 {
-    long period = 1;
+    long long period = 1;
     size_t length = 0, at = 0;
     char *text;
 
     while (period < count && (count % period || !repeats(units, count, period)))
         period++;
-    for (long i = 0; i < period && i < count; i++)
+    for (long long i = 0; i < period && i < count; i++)
         length += strlen(units[i]);
     text = arena_alloc(arena, length + 1);
-    for (long i = 0; i < period && i < count; at += strlen(units[i++]))
+    for (long long i = 0; i < period && i < count; at += strlen(units[i++]))
         memcpy(text + at, units[i], strlen(units[i]));
     return text;
 }
@@ -108,7 +108,7 @@ static bool check_letters(struct imported *m, const char *name, const char *lett
 
 /* What one depth of multi-token prediction has: behind the first '/', where all depths are alike; or an argument of its own.
  * *depths: how many there are. NULL: none, or an error. */
-static const char *predicting(struct imported *m, const char *name, long *depths)
+static const char *predicting(struct imported *m, const char *name, long long *depths)
 {
     const char *at = strchr(imported_word(m, name), '/'), *legacy = imported_word(m, "mtp-hybrid-override-pattern"), *part = NULL;
 
@@ -138,7 +138,7 @@ static bool is_block(const char *part)
 
 static void put_predicting(struct imported *m, const char *name, const char *pattern)
 {
-    long depths;
+    long long depths;
     int before = m->err->count;
     const char *part = predicting(m, name, &depths);
 
@@ -153,7 +153,7 @@ static void put_predicting(struct imported *m, const char *name, const char *pat
     else
         imported_put(m, SHAPE "pattern", "\"%s%s%s\"", pattern, part ? "/" : "", part ? part : "");
     if (part)
-        imported_put(m, SHAPE "mtp", "%ld", depths);
+        imported_put(m, SHAPE "mtp", "%lld", depths);
 }
 
 /* The widths of the mixers that the pattern has. */
@@ -181,7 +181,7 @@ static void put_letters(struct imported *m, const char *name)
     static const char *const others[] = {"num-layers-per-virtual-pipeline-stage", "num-virtual-stages-per-pipeline-rank",
                                          "pipeline-model-parallel-layout"};
     const char *letters = letters_of(m), **units;
-    long layers = megatron_layers(m), count = 0;
+    long long layers = megatron_layers(m), count = 0;
 
     if (!check_letters(m, name, letters))
         return;
@@ -190,11 +190,11 @@ static void put_letters(struct imported *m, const char *name)
         if (*c != '|')
             units[count++] = unit(m->arena, *c);
     if (imported_given(m, "num-layers") && imported_number(m, "num-layers") != layers)
-        imported_warn(m, "num-layers", "has no effect: the %ld letters of %s are the layers", layers, imported_shown(m, name));
+        imported_warn(m, "num-layers", "has no effect: the %lld letters of %s are the layers", layers, imported_shown(m, name));
     for (size_t i = 0; i < COUNT(others) && !m->launch->log; i++)
         if (imported_given(m, others[i]))
             imported_refuse(m, others[i], "does not go with %s, whose '|' ends a stage", imported_shown(m, name));
-    imported_put(m, SHAPE "layers", "%ld", layers);
+    imported_put(m, SHAPE "layers", "%lld", layers);
     if (strchr(letters, '+'))
         mean_latent(m, name);
     put_predicting(m, name, megatron_pattern(m->arena, units, count));
@@ -205,7 +205,7 @@ static void put_letters(struct imported *m, const char *name)
 static void put_linear(struct imported *m)
 {
     static const char variant[] = "experimental-attention-variant", often[] = "linear-attention-freq";
-    long layers = megatron_layers(m);
+    long long layers = megatron_layers(m);
     const char *linear, *experts = NULL, **units, *full = imported_given(m, "multi-latent-attention") ? "+" : "*";
     const char *pattern;
 
@@ -223,7 +223,7 @@ static void put_linear(struct imported *m)
     if (m->err->count)
         return;
     units = ARENA_ARRAY(m->arena, const char *, (size_t)layers);
-    for (long i = 0; i < layers; i++)
+    for (long long i = 0; i < layers; i++)
         units[i] = arena_printf(m->arena, "(%s%s)", linear[i] ? "G" : full, experts && experts[i] ? "E" : "-");
     pattern = megatron_pattern(m->arena, units, layers);
     if (strlen(pattern) > LONGEST_PATTERN) {

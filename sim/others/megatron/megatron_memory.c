@@ -15,9 +15,9 @@ bool megatron_core(const struct imported *m)
 }
 
 /* core/distributed: buckets of max(40 M, 1 M x data) elements where gradients overlap. */
-static void put_bucket(struct imported *m, long data)
+static void put_bucket(struct imported *m, long long data)
 {
-    long context = imported_number(m, "context-parallel-size"), elements = imported_number(m, "ddp-bucket-size");
+    long long context = imported_number(m, "context-parallel-size"), elements = imported_number(m, "ddp-bucket-size");
     const struct node *gradients = node_at(m->root, "software.gradients");
     int bytes = gradients && !strcmp(gradients->text, "half") ? 2 : 4;
 
@@ -25,11 +25,11 @@ static void put_bucket(struct imported *m, long data)
         return;
     if (!elements)
         elements = data * context > 40 ? 1000000 * data * context : 40000000;
-    imported_put(m, "software.first_bucket", "%ld B", elements * bytes);
-    imported_put(m, "software.bucket", "%ld B", elements * bytes);
+    imported_put(m, "software.first_bucket", "%lld B", elements * bytes);
+    imported_put(m, "software.bucket", "%lld B", elements * bytes);
 }
 
-void megatron_software(struct imported *m, long data)
+void megatron_software(struct imported *m, long long data)
 {
     imported_put(m, "software.like", "%s", m->software);
     imported_rows(m, "switches");

@@ -54,12 +54,12 @@ static bool trains_nothing(const struct imported *m)
 }
 
 /* Tokens of the tokenizer of that name; 0: not known. */
-static long tokenizer_size(const struct imported *m, const char *name)
+static long long tokenizer_size(const struct imported *m, const char *name)
 {
     const struct node *sizes = node_get(m->dialect->tables, "vocabularies"), *size = name ? node_get(sizes, name) : NULL;
 
     if (!size && name)
-        size = node_get(sizes, arena_printf(m->arena, "%s+%ld", name, imported_number(m, "extra-vocab-size")));
+        size = node_get(sizes, arena_printf(m->arena, "%s+%lld", name, imported_number(m, "extra-vocab-size")));
     return size ? atol(size->text) : 0;
 }
 
@@ -68,13 +68,13 @@ static long tokenizer_size(const struct imported *m, const char *name)
 static void put_vocabulary(struct imported *m)
 {
     bool patched = imported_given(m, "extra-vocab-size");   /* megatron_patch/tokenizer, build_tokenizer */
-    long padded = imported_number(m, "padded-vocab-size"), size = imported_number(m, "vocab-size");
-    long multiple = imported_number(m, "make-vocab-size-divisible-by");
+    long long padded = imported_number(m, "padded-vocab-size"), size = imported_number(m, "vocab-size");
+    long long multiple = imported_number(m, "make-vocab-size-divisible-by");
 
     if (!padded)
         padded = imported_number(m, "pad-vocab-size-to");
     if (!size)
-        size = tokenizer_size(m, imported_word(m, patched ? "patch-tokenizer-type" : "tokenizer-type"));
+        size = tokenizer_size(m, imported_word(m, imported_given(m, "patch-tokenizer-type") ? "patch-tokenizer-type" : "tokenizer-type"));
     if (patched && !padded && size)
         padded = size + imported_number(m, "extra-vocab-size");
     if (!padded && !size && patched) {
@@ -91,11 +91,11 @@ static void put_vocabulary(struct imported *m)
         imported_remark(m, "vocabulary: not said; %s", is_bert(m) ? "BERT's" : "GPT-2's");
     }
     if (!padded && multiple > 0 && multiple != 128) {
-        long step = multiple * imported_number(m, "tensor-model-parallel-size");
+        long long step = multiple * imported_number(m, "tensor-model-parallel-size");
 
         padded = step > 0 ? (size + step - 1) / step * step : size;
     }
-    imported_put(m, SHAPE "vocabulary", "%ld", padded ? padded : size);
+    imported_put(m, SHAPE "vocabulary", "%lld", padded ? padded : size);
 }
 
 int megatron_program(const struct imported *m)

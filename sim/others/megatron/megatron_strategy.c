@@ -4,11 +4,11 @@
 #include "launch/imported.h"
 
 /* The model chunks of a rank. */
-static long chunks_of(struct imported *m)
+static long long chunks_of(struct imported *m)
 {
-    long layers = megatron_layers(m), pipeline = imported_number(m, "pipeline-model-parallel-size"), stages = megatron_stages(m, NULL);
-    long per = imported_number(m, "num-layers-per-virtual-pipeline-stage");
-    long chunks = imported_number(m, "num-virtual-stages-per-pipeline-rank");
+    long long layers = megatron_layers(m), pipeline = imported_number(m, "pipeline-model-parallel-size"), stages = megatron_stages(m, NULL);
+    long long per = imported_number(m, "num-layers-per-virtual-pipeline-stage");
+    long long chunks = imported_number(m, "num-virtual-stages-per-pipeline-rank");
 
     if (stages)
         return stages / (pipeline > 0 ? pipeline : 1);    /* megatron_split checks that */
@@ -21,19 +21,20 @@ static long chunks_of(struct imported *m)
     if (!per)
         return chunks > 1 ? chunks : 1;
     if (per < 1 || per > layers || layers % (pipeline * per))
-        imported_refuse(m, "num-layers-per-virtual-pipeline-stage", "%ld layers are no multiple of %ld ranks x %ld layers",
+        imported_refuse(m, "num-layers-per-virtual-pipeline-stage", "%lld layers are no multiple of %lld ranks x %lld layers",
                         layers, pipeline, per);
     return per > 0 && pipeline * per <= layers ? layers / (pipeline * per) : 1;
 }
 
+/* 1F1B is what a scenario has that says no schedule: left out, as the launch leaves it out, a plan searches others too. */
 static void put_schedule(struct imported *m)
 {
-    long chunks = chunks_of(m);
+    long long chunks = chunks_of(m);
 
-    if (imported_number(m, "pipeline-model-parallel-size") > 1)
-        imported_put(m, "strategy.schedule", chunks > 1 ? "interleaved" : "1f1b");
-    if (chunks > 1)
-        imported_put(m, "strategy.chunks", "%ld", chunks);
+    if (chunks > 1) {
+        imported_put(m, "strategy.schedule", "interleaved");
+        imported_put(m, "strategy.chunks", "%lld", chunks);
+    }
     imported_rows(m, "group");
     megatron_split(m, chunks);
 }

@@ -384,12 +384,13 @@ void caveats_print(const struct scenario *scenario, const struct metrics *metric
 {
     struct arena arena = {0};
     struct caveats caveats = caveats_of(&arena, scenario);
-    const char *lockstep = caveat_lockstep(&arena, metrics);
+    const char *const own[] = {caveat_short(&arena, metrics), caveat_lockstep(&arena, metrics)};
 
     for (size_t i = 0; i < caveats.count; i++)
         fprintf(out, "note: %s\n", caveats.items[i]);
-    if (lockstep)
-        fprintf(out, "note: %s\n", lockstep);
+    for (size_t i = 0; i < COUNT(own); i++)
+        if (own[i])
+            fprintf(out, "note: %s\n", own[i]);
     arena_release(&arena);
 }
 
@@ -398,7 +399,7 @@ json_t *caveats_json(const struct scenario *scenario, const struct metrics *metr
     struct arena arena = {0};
     struct caveats caveats = caveats_of(&arena, scenario);
     const char *const own[] = {
-        caveat_lockstep(&arena, metrics), certainty_sheets(&arena, scenario, metrics), certainty_links(&arena, scenario),
+        caveat_short(&arena, metrics), caveat_lockstep(&arena, metrics), certainty_sheets(&arena, scenario, metrics), certainty_links(&arena, scenario),
         metrics ? certainty_model(&arena, scenario, metrics) : NULL, certainty_unlike(&arena, scenario, metrics),
     };
     json_t *json = json_array();

@@ -47,5 +47,7 @@ void caveats_print(const struct scenario *scenario, const struct metrics *metric
 /* That the time is the median of several replays, and that of replicas in lockstep. NULL: it is not, or nothing was
  * simulated. */
 const char *caveat_lockstep(struct arena *arena, const struct metrics *metrics);
+/* That a GPU holds less than the run needs; NULL: it fits, or nothing was simulated. */
+const char *caveat_short(struct arena *arena, const struct metrics *metrics);
 
 #endif

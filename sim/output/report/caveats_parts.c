@@ -166,6 +166,17 @@ const char *caveat_lockstep(struct arena *arena, const struct metrics *metrics)
                         unit_format_short(UNIT_TIME, metrics->iteration_time_p90, text[3], sizeof text[3]));
 }
 
+const char *caveat_short(struct arena *arena, const struct metrics *metrics)
+{
+    char need[48], have[48];
+
+    if (!metrics || !(metrics->peak_memory > metrics->peak_room))
+        return NULL;
+    return arena_printf(arena, "it does not fit: a GPU needs %s and has %s; 'memory.enforce: false' simulates it anyway",
+                        unit_format_short(UNIT_BYTES, metrics->peak_memory, need, sizeof need),
+                        unit_format_short(UNIT_BYTES, metrics->peak_room, have, sizeof have));
+}
+
 const char *caveat_packed(struct arena *arena, const struct scenario *scenario)
 {
     const struct lora *lora = scenario->memory.lora;

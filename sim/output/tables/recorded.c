@@ -277,7 +277,7 @@ static int find_ids(struct recorded *run, struct error *err)
 
         while ((other = recorded_awaited(run, &at, &part)))
             if (other->rank != run->spans.items[i].rank)
-                run->spans.items[other - run->spans.items].awaited = other->peer == run->spans.items[i].rank;
+                run->spans.items[other - run->spans.items].awaited |= other->peer == run->spans.items[i].rank;
     }
     return 0;
 }

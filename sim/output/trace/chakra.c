@@ -13,8 +13,7 @@ enum { MOST_RANKS = 4096, METADATA_VERSION = 1 };
 /* Sends by the rank that receives them, and parts of spans, once for all ranks. */
 struct plan {
     struct chakra *chakra;
-    size_t *first;           /* a rank: its first place in `sends`; [ranks]: the count */
-    uint32_t *sends;         /* spans */
+    struct trace_received received;
     struct parts { struct part *items; size_t count, capacity; } parts;  /* by span and time */
 };
 
@@ -160,9 +159,9 @@ static void list_items(const struct plan *plan)
     chakra->items.count = 0;
     for (size_t i = 0; i < rows.count; i++)
         *GROW(&chakra->items) = (struct item){&rows.first[i], false};
-    for (size_t i = plan->first[own]; i < plan->first[own + 1]; i++)
-        if (written(trace, trace->run.spans.items[plan->sends[i]].rank + rows.shift))
-            *GROW(&chakra->items) = (struct item){&trace->run.spans.items[plan->sends[i]], true};
+    for (size_t i = plan->received.first[own]; i < plan->received.first[own + 1]; i++)
+        if (written(trace, plan->received.sends[i]->rank + rows.shift))
+            *GROW(&chakra->items) = (struct item){plan->received.sends[i], true};
     array_sort(chakra->items.items, chakra->items.count, sizeof *chakra->items.items, by_start);
 }
 
@@ -279,22 +278,6 @@ static void find_parts(struct plan *plan)
     plan->parts.count = kept;
 }
 
-static void find_sends(struct plan *plan)
-{
-    const struct trace *trace = plan->chakra->trace;
-
-    plan->first = xcalloc((size_t)trace->run.ranks + 2, sizeof *plan->first);
-    plan->sends = xcalloc(trace->run.spans.count, sizeof *plan->sends);
-    for (size_t i = 0; i < trace->run.spans.count; i++)
-        if (trace->run.spans.items[i].peer >= 0)
-            plan->first[trace->run.spans.items[i].peer + 2]++;
-    for (int rank = 2; rank < trace->run.ranks + 2; rank++)
-        plan->first[rank] += plan->first[rank - 1];
-    for (size_t i = 0; i < trace->run.spans.count; i++)
-        if (trace->run.spans.items[i].peer >= 0)
-            plan->sends[plan->first[trace->run.spans.items[i].peer + 1]++] = (uint32_t)i;
-}
-
 /* Refuses what Chakra's readers cannot say. */
 static int check_spans(const struct trace *trace, struct error *err)
 {
@@ -348,7 +331,7 @@ int chakra_write(struct trace *trace, FILE *log, struct error *err)
     chakra_place(&chakra);
     find_whole(&chakra);
     find_parts(&plan);
-    find_sends(&plan);
+    plan.received = trace_received(&trace->run);
     rc = write_files(&plan, log, err);
     if (!rc && chakra.shorter)
         fprintf(log, "%zu nodes are shorter than 0.5 us: their durations are whole us, and what is left goes to the next "
@@ -364,8 +347,8 @@ int chakra_write(struct trace *trace, FILE *log, struct error *err)
     free(chakra.items.items);
     free(chakra.node.items);
     free(chakra.inner.items);
-    free(plan.first);
-    free(plan.sends);
+    free(plan.received.sends);
+    free(plan.received.first);
     free(plan.parts.items);
     return rc;
 }

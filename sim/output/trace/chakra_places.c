@@ -2,7 +2,9 @@
  * take them (network-parser/NetworkParser.cpp, remote_memory_backend/analytical/AnalyticalRemoteMemory.cc). */
 #include "trace/chakra_internal.h"
 
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/base.h"
 #include "base/units.h"
@@ -118,21 +120,34 @@ static double share(const json_t *link, const char *key)
 
 enum { FREE = 1000000 };                 /* GB/s of a link that takes no time */
 
+/* What the switches of network.yml leave out of the network. */
+static void tell_topology(const json_t *topology, FILE *out)
+{
+    const char *kind = json_string_value(json_object_get(topology, "kind"));
+    double over = share(topology, "oversubscription");
+
+    if (kind && strcmp(kind, "nonblocking"))
+        fprintf(out, "# not said here: the %s between the nodes%s; this switch has all of their bandwidth, which is too much where nodes "
+                "share links of it\n", kind, over > 1 ? ", oversubscribed" : "");
+}
+
 static void write_network(const struct trace_file *file, FILE *out)
 {
     const struct chakra *chakra = ((const struct chakra_file *)file)->chakra;
     const json_t *cluster = scenario_part(chakra->trace, "cluster"), *inside = json_object_get(cluster, "inside"),
-                 *network = json_object_get(cluster, "network");
+                 *network = json_object_get(cluster, "network"), *host = json_object_get(cluster, "host");
     int each = each_node(chakra), nodes = each ? chakra->npus / each : 0, nics = whole_number(network, "nics");
     int per_node = whole_number(cluster, "gpus_per_node");
-    double own = nics && per_node > nics ? (double)nics / per_node : 1;
+    double own = !nics || !per_node ? 1 : nics > per_node ? nics / per_node : (double)nics / per_node;    /* as cluster_nic_sheet */
+    double wire = quantity(network, "bandwidth", UNIT_BANDWIDTH, FREE * 1e9) * own;
     double bandwidth[] = {quantity(inside, "bandwidth", UNIT_BANDWIDTH, FREE * 1e9) * share(inside, "efficiency"),
-                          quantity(network, "bandwidth", UNIT_BANDWIDTH, FREE * 1e9) * share(network, "efficiency") * own};
+                          (own > 1 ? fmin(wire, quantity(host, "bandwidth", UNIT_BANDWIDTH, FREE * 1e9)) : wire) * share(network, "efficiency")};
     double latency[] = {quantity(inside, "latency", UNIT_TIME, 0), quantity(network, "latency", UNIT_TIME, 0)};
     int first = each == 1 || !each, last = nodes == 1 ? 0 : 1;
 
-    fprintf(out, "# %d NPUs%s; a GPU has %g of a NIC\n", chakra->npus, each ? "" : "; nodes hold unlike numbers of them, or ranks unlike "
+    fprintf(out, "# %d NPUs%s; NICs a GPU: %g\n", chakra->npus, each ? "" : "; nodes hold unlike numbers of them, or ranks unlike "
             "numbers of GPUs: all as if on nodes of their own", own);
+    tell_topology(json_object_get(network, "topology"), out);
     fputs(first == last ? "topology: [ Switch ]\n" : "topology: [ Switch, Switch ]\n", out);
     fprintf(out, first < last ? "npus_count: [ %d, %d ]\n" : "npus_count: [ %d ]\n", first < last ? each : chakra->npus, nodes);
     fprintf(out, first < last ? "bandwidth: [ %.9g, %.9g ]  # GB/s\n" : "bandwidth: [ %.9g ]  # GB/s\n", bandwidth[first] / 1e9,
@@ -151,32 +166,32 @@ static void write_memory(const struct trace_file *file, FILE *out)
             quantity(host, "bandwidth", UNIT_BANDWIDTH, FREE * 1e9) * share(host, "efficiency") / 1e9);
 }
 
-/* Rings, one chunk a collective. */
+/* Rings, one chunk a collective; all_to_all directly. For groups of some NPUs ASTRA-sim takes rings whatever a list of two says
+ * (CommunicatorGroup.cc), by which an all_to_all of 8 carries four times as much; a list of one holds for them. */
 static void write_system(const struct trace_file *file, FILE *out)
 {
     const struct chakra *chakra = ((const struct chakra_file *)file)->chakra;
     int each = each_node(chakra);
     bool two = each > 1 && each < chakra->npus;
-    const char *ring = two ? "[\"ring\", \"ring\"]" : "[\"ring\"]", *direct = two ? "[\"direct\", \"direct\"]" : "[\"direct\"]";
+    const char *ring = two ? "[\"ring\", \"ring\"]" : "[\"ring\"]";
 
-    fprintf(out, "{\"scheduling-policy\": \"LIFO\", \"endpoint-delay\": 0, \"active-chunks-per-dimension\": 1,\n"
+    fprintf(out, "{\"scheduling-policy\": \"LIFO\", \"endpoint-delay\": 1, \"active-chunks-per-dimension\": 1,\n"
             " \"preferred-dataset-splits\": 1, \"all-reduce-implementation\": %s, \"all-gather-implementation\": %s,\n"
-            " \"reduce-scatter-implementation\": %s, \"all-to-all-implementation\": %s,\n"
+            " \"reduce-scatter-implementation\": %s, \"all-to-all-implementation\": [\"direct\"],\n"
             " \"collective-optimization\": \"localBWAware\", \"local-mem-bw\": 1600, \"boost-mode\": 0, \"roofline-enabled\": 0}\n",
-            ring, ring, ring, direct);
+            ring, ring, ring);
 }
 
-/* What starts ASTRA-sim: the backend with contention knows networks of one dimension alone. */
+/* What starts ASTRA-sim. Its backend with contention knows networks of one dimension alone, and passes a message on behind a switch
+ * once all of it is there: a send takes twice as long. */
 static void tell_command(const struct chakra *chakra, FILE *log)
 {
     const struct trace_request *request = chakra->trace->request;
     char *folder = request->out ? xstrdup(request->out) : xprintf("%s/trace", request->dir);
-    int each = each_node(chakra);
 
-    fprintf(log, "ASTRA-sim: AstraSim_Analytical_Congestion_%s --workload-configuration=%s/dtsim "
+    fprintf(log, "ASTRA-sim: AstraSim_Analytical_Congestion_Unaware --workload-configuration=%s/dtsim "
             "--comm-group-configuration=%s/dtsim.json --network-configuration=%s/network.yml --system-configuration=%s/system.json "
-            "--remote-memory-configuration=%s/memory.json\n", each > 1 && each < chakra->npus ? "Unaware" : "Aware", folder, folder, folder,
-            folder, folder);
+            "--remote-memory-configuration=%s/memory.json\n", folder, folder, folder, folder, folder);
     free(folder);
 }
 

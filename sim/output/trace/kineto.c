@@ -159,7 +159,7 @@ static void write_trace(const struct trace_file *file, FILE *out)
     struct kineto kineto = {.trace = trace, .bytes = {.out = out}};
 
     make_groups(&kineto);
-    kineto_index(&kineto);
+    kineto.received = trace_received(&trace->run);
     put_top(&kineto, file);
     if (file->rank >= 0)
         put_rank(&kineto, file->rank);
@@ -171,8 +171,8 @@ static void write_trace(const struct trace_file *file, FILE *out)
         free(kineto.groups[i]);
     free(kineto.groups);
     free(kineto.streams.items);
-    free(kineto.received);
-    free(kineto.received_first);
+    free(kineto.received.sends);
+    free(kineto.received.first);
 }
 
 int kineto_write(struct trace *trace, FILE *log, struct error *err)

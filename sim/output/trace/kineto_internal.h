@@ -15,8 +15,7 @@ struct kineto {
     struct bytes bytes;
     /* By tid, from TID_COMPUTE on: us at which the stream's last kernel ended, and the host's launch of it. */
     struct { struct kineto_stream { int64_t free_at, launched; } *items; size_t count, capacity; } streams;
-    const struct recorded_span **received;   /* messages, by the rank that receives them and their start */
-    size_t *received_first;                  /* a rank of the file: its first one */
+    struct trace_received received;
     char **groups;           /* a group: its arguments */
     int64_t correlation;
     int rank, shift;         /* the rank, less the one that stands for it */
@@ -42,8 +41,6 @@ static inline void kineto_number(struct bytes *bytes, const char *key, int64_t v
 void kineto_text(struct bytes *bytes, const char *text);
 /* An event up to its time in us; `head` has its phase and its category. */
 void kineto_begin(struct kineto *kineto, const char *head, int64_t tid, int64_t us);
-/* Finds who receives what, for all ranks. */
-void kineto_index(struct kineto *kineto);
 /* The kernels of a rank, their launches, and its step. */
 void kineto_kernels(struct kineto *kineto, struct recorded_rows rows);
 

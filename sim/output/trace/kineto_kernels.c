@@ -254,8 +254,8 @@ static void put_received(struct kineto *kineto)
 {
     int own = kineto->rank - kineto->shift, first = TID_FIRST + (int)kineto->trace->run.lanes.count;
 
-    for (size_t i = kineto->received_first[own]; i < kineto->received_first[own + 1]; i++) {
-        const struct recorded_span *span = kineto->received[i];
+    for (size_t i = kineto->received.first[own]; i < kineto->received.first[own + 1]; i++) {
+        const struct recorded_span *span = kineto->received.sends[i];
         struct kernel kernel = {.span = span, .name = words[RECORDED_SEND].kernel, .tid = first, .start = kineto_us(span->start),
                                 .end = kineto_us(span->end), .exchange = true, .receives = true};
 
@@ -263,37 +263,6 @@ static void put_received(struct kineto *kineto)
             kernel.tid++;
         put_kernel(kineto, &kernel);
     }
-}
-
-static int by_start(const void *a, const void *b)
-{
-    const struct recorded_span *one = *(const struct recorded_span *const *)a, *other = *(const struct recorded_span *const *)b;
-
-    return one->start < other->start ? -1 : one->start > other->start ? 1 : one->id < other->id ? -1 : one->id > other->id;
-}
-
-/* Whether another rank of the file receives the span. */
-static bool is_received(const struct recorded *run, const struct recorded_span *span)
-{
-    return span->peer >= 0 && span->peer < run->ranks && span->peer != span->rank;
-}
-
-void kineto_index(struct kineto *kineto)
-{
-    const struct recorded *run = &kineto->trace->run;
-    size_t *first = kineto->received_first = xcalloc((size_t)run->ranks + 2, sizeof *first);
-
-    for (size_t i = 0; i < run->spans.count; i++)
-        if (is_received(run, &run->spans.items[i]))
-            first[run->spans.items[i].peer + 2]++;
-    for (int rank = 1; rank <= run->ranks; rank++)
-        first[rank + 1] += first[rank];
-    kineto->received = xcalloc(first[run->ranks + 1] + 1, sizeof *kineto->received);
-    for (size_t i = 0; i < run->spans.count; i++)
-        if (is_received(run, &run->spans.items[i]))
-            kineto->received[first[run->spans.items[i].peer + 1]++] = &run->spans.items[i];
-    for (int rank = 0; rank < run->ranks; rank++)
-        array_sort(kineto->received + first[rank], first[rank + 1] - first[rank], sizeof *kineto->received, by_start);
 }
 
 /* The step is an operation of the host, so that HTA's critical path is as long as the step. It ends 1 us early: where one

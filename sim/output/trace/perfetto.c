@@ -86,9 +86,11 @@ static bool flows(const struct perfetto *perfetto, const struct recorded_span *s
            trace->run.chosen[send->peer + perfetto->shift];
 }
 
+/* A flow ends once: at the first span that waits for the send. */
 static void put_flows(struct perfetto *perfetto, const struct recorded_span *span)
 {
     const struct trace *trace = perfetto->trace;
+    int rank = span->rank + perfetto->shift;
     const char *at = recorded_text(&trace->run, span->after);
     const struct recorded_span *other;
     double part;
@@ -96,8 +98,11 @@ static void put_flows(struct perfetto *perfetto, const struct recorded_span *spa
     if (flows(perfetto, span))
         message_fixed64(&perfetto->event, FLOW_IDS, flow_of(perfetto, span));
     while (*at && (other = recorded_awaited(&trace->run, &at, &part)))
-        if (other->rank != span->rank && other->peer == span->rank && flows(perfetto, other))
+        if (other->rank != span->rank && other->peer == span->rank && flows(perfetto, other) &&
+            perfetto->ended[other - trace->run.spans.items] != rank + 1) {
             message_fixed64(&perfetto->event, TERMINATING_FLOW_IDS, flow_of(perfetto, other));
+            perfetto->ended[other - trace->run.spans.items] = rank + 1;
+        }
 }
 
 static void put_span(struct perfetto *perfetto, const struct recorded_span *span)
@@ -166,6 +171,7 @@ static void write_trace(const struct trace_file *file, FILE *out)
 
     perfetto.lanes = xcalloc(file->trace->run.lanes.count + 1, sizeof *perfetto.lanes);
     perfetto.rank_tracks = xcalloc((size_t)file->trace->run.written, sizeof *perfetto.rank_tracks);
+    perfetto.ended = xcalloc(file->trace->run.spans.count + 1, sizeof *perfetto.ended);
     message_varint(&perfetto.packet, SEQUENCE, 1);
     message_varint(&perfetto.packet, SEQUENCE_FLAGS, STATE_CLEARED);
     message_write(&perfetto.packet, PACKET, &perfetto.bytes);
@@ -174,6 +180,7 @@ static void write_trace(const struct trace_file *file, FILE *out)
     bytes_flush(&perfetto.bytes);
     free(perfetto.lanes);
     free(perfetto.rank_tracks);
+    free(perfetto.ended);
     free(perfetto.slots);
     free(perfetto.names.items);
     free(perfetto.categories.items);

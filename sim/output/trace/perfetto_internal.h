@@ -30,6 +30,7 @@ struct perfetto {
     uint64_t tracks;         /* so far */
     uint64_t *lanes;         /* a lane of the rank at hand: its track; 0: none yet */
     uint64_t *rank_tracks;   /* a rank: its track */
+    int *ended;              /* a send: one more than the rank on which its flow has ended */
     int shift;               /* of the rank at hand, less the one that stands for it */
 };
 

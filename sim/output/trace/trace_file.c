@@ -67,3 +67,28 @@ int trace_put(const char *name, const struct trace_file *file, bool only, FILE *
     free(path);
     return rc;
 }
+
+static int by_start(const void *a, const void *b)
+{
+    const struct recorded_span *one = *(const struct recorded_span *const *)a, *other = *(const struct recorded_span *const *)b;
+
+    return one->start < other->start ? -1 : one->start > other->start ? 1 : one->id < other->id ? -1 : one->id > other->id;
+}
+
+struct trace_received trace_received(const struct recorded *run)
+{
+    struct trace_received received = {xcalloc(run->spans.count + 1, sizeof *received.sends),
+                                      xcalloc((size_t)run->ranks + 2, sizeof *received.first)};
+
+    for (size_t i = 0; i < run->spans.count; i++)
+        if (run->spans.items[i].peer >= 0 && run->spans.items[i].peer < run->ranks)
+            received.first[run->spans.items[i].peer + 2]++;
+    for (int rank = 1; rank <= run->ranks; rank++)
+        received.first[rank + 1] += received.first[rank];
+    for (size_t i = 0; i < run->spans.count; i++)
+        if (run->spans.items[i].peer >= 0 && run->spans.items[i].peer < run->ranks)
+            received.sends[received.first[run->spans.items[i].peer + 1]++] = &run->spans.items[i];
+    for (int rank = 0; rank < run->ranks; rank++)
+        array_sort(received.sends + received.first[rank], received.first[rank + 1] - received.first[rank], sizeof *received.sends, by_start);
+    return received;
+}

@@ -13,6 +13,10 @@ struct trace {
     struct recorded run;
     struct { struct trace_count *items; size_t count, capacity; } memory, utilization;   /* changes of counters */
 };
+/* trace_file.c: the messages of all ranks, by the rank of the file that receives them and by their start: those of a rank stand
+ * from first[rank] to first[rank + 1]. Free both. */
+struct trace_received { const struct recorded_span **sends; size_t *first; };
+struct trace_received trace_received(const struct recorded *run);
 /* perfetto_counters.c: reads what counters are made of; -1: a mistake in it. */
 int counters_read(struct trace *trace, struct error *err);
 

@@ -5,7 +5,10 @@ import { questionOf, fieldOf, at, changed, valueOf, wrongsOf } from './state.js'
 
 const mark = Array.from(crypto.getRandomValues(new Uint8Array(8)), byte => (byte % 36).toString(36)).join('');
 const patience = 300;            // ms after which a question that is not wanted is cancelled; a sooner one just ends
-let count = 0, turn = Promise.resolve();
+let count = 0, turn = Promise.resolve(), running = null;
+
+// Gives up the question that is being answered.
+export const stop = () => { if (running) running.stopped = true; };
 
 async function post(path, body) {
   const reply = await fetch(path, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body, credentials: 'same-origin', cache: 'no-store' });
@@ -16,9 +19,9 @@ async function post(path, body) {
 export function ask(question, wanted = () => true) {
   const mine = turn.then(async () => {
     if (!wanted()) return null;
-    const id = `${mark}-${++count}`, began = performance.now();
+    const id = `${mark}-${++count}`, began = performance.now(), own = running = { stopped: false };
     const watch = setInterval(() => {
-      if (wanted() || performance.now() - began < patience) return;
+      if (!own.stopped && (wanted() || performance.now() - began < patience)) return;
       clearInterval(watch);
       if (inside) cancelHere();
       else post(`/cancel/${id}`, '{}').catch(() => {});
@@ -28,7 +31,7 @@ export function ask(question, wanted = () => true) {
       document.documentElement.dataset.answered = `${Number(document.documentElement.dataset.answered ?? 0) + 1}`;        // for tests
       if (question.what === 'numbers') document.documentElement.dataset.took = `${performance.now() - began}`;
       return answer;
-    } finally { clearInterval(watch); }
+    } finally { clearInterval(watch); running = null; }
   });
   turn = mine.catch(() => {});
   return mine;

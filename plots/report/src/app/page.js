@@ -7,7 +7,7 @@ import { short, time, bytes, number, has } from '../format.js';
 import { learn, about, first, changed, fragmentOf, stateOf } from './state.js';
 import { Fields } from './fields.js';
 import { Results } from './results.js';
-import { useAnswer } from './answers.js';
+import { stop, useAnswer } from './answers.js';
 import { Lesson, stepOf } from './lesson.js';
 
 const textMost = 900 << 10;      // B of a file that is dropped; a question has 1 MiB
@@ -75,7 +75,8 @@ function Page() {
           : html`<button id="compare" onClick=${compare}>compare with a second variant</button>`}
         <button id="reset" onClick=${() => put({ ...variant, set: [], latest: null })} disabled=${!variant.set.length}>take all changes back</button>
       </div>
-      <div class="standing"><p class="engine">engine <b>fast</b> <span class=${answered.busy ? 'busy' : ''} role="status" id="status">${answered.busy ? 'computing' : said || 'ready'}</span></p>
+      <div class="standing"><p class="engine">engine <b>fast</b> <span class=${answered.busy ? 'busy' : ''} role="status" id="status">${answered.busy ? 'computing' : said || 'ready'}</span>${
+        answered.busy && html` <button id="stop" class="small later" onClick=${stop}>stop</button>`}</p>
       <p class="brief" id="brief">${whole ? html`<b>${time(whole.iteration_time_s)}</b>${has(whole.tokens_per_s_per_gpu) ? `, ${number(whole.tokens_per_s_per_gpu)} tokens/s/GPU` : ''}${
         whole.peak_memory_bytes > 0 ? `, ${bytes(whole.peak_memory_bytes)}` : ''}` : answered.answer ? html`<b class="bad">not possible</b>` : '\u00a0'}</p></div>
       <${ThemeSwitch}/></header>

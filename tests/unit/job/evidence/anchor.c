@@ -50,6 +50,21 @@ static void one(void **state)
     assert_true(last > 0.7);
 }
 
+/* A run is an anchor where all that is known of both is the same, and so is the predicted time. */
+static void same(void **state)
+{
+    struct anchor items[] = {run_of(1.3, 0.2), run_of(1.2, 0.1)}, other = run_of(1, 0.1), strange = other;
+    const struct anchors anchors = {.list = {items, 2, 2}};
+
+    (void)state;
+    assert_ptr_equal(anchors_same(&anchors, &other, 1.00005), &items[1]);
+    assert_null(anchors_same(&anchors, &other, 1.01));
+    other.likeness.tokens *= 2;
+    strcpy(strange.likeness.model, "n");
+    assert_null(anchors_same(&anchors, &other, 1));
+    assert_null(anchors_same(&anchors, &strange, 1));
+}
+
 /* Where measured is predicted nothing is corrected. */
 static void exact(void **state)
 {
@@ -172,7 +187,7 @@ static int release(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one), cmocka_unit_test(exact), cmocka_unit_test(several), cmocka_unit_test(classes),
+        cmocka_unit_test(same), cmocka_unit_test(one), cmocka_unit_test(exact), cmocka_unit_test(several), cmocka_unit_test(classes),
         cmocka_unit_test(contradicting), cmocka_unit_test(small_micro_batches), cmocka_unit_test(alone), cmocka_unit_test(refused),
     };
 

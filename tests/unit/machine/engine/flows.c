@@ -74,17 +74,19 @@ static void assert_max_min(const struct given *given)
     }
 }
 
-static void start(struct flows *flows, const struct sharing *sharing, uint32_t flow, int src, int dst, double units, double now)
+/* The costs of the program's transfers are not kept, so its bandwidth is looked up anew. */
+static void start(struct flows *flows, const struct cluster *cluster, uint32_t flow, uint32_t traits, int src, int dst,
+                  double units, double now)
 {
-    struct flow_route route = flows_route(flows, sharing, src, dst);
-
-    flows_start(flows, flow, &route, units, now, 0);
+    flows_start(flows, flow, flows_route(flows, traits, cluster_route(cluster, src, dst).bandwidth), units, now, 0);
 }
 
-static void add_transfer(struct program *program, uint32_t lane, int src, int dst)
+static uint32_t add_transfer(struct program *program, uint32_t lane, int src, int dst)
 {
-    program_add(program, (struct new_op){.kind = OP_TRANSFER, .lane = lane, .amount = 1,
+    uint32_t id = program_add(program, (struct new_op){.kind = OP_TRANSFER, .lane = lane, .amount = 1,
                                          .transfer = {.src = (uint32_t)src, .dst = (uint32_t)dst}}, NULL, 0);
+
+    return program->ops.items[id].traits;
 }
 
 static struct sharing sharing_of_program(struct program *program, const struct cluster *cluster)
@@ -99,7 +101,7 @@ static struct sharing sharing_of_program(struct program *program, const struct c
 
 /* Flows of up to so many routes each, and the links that they share. */
 enum { WAYS = 3 };
-struct ways { int count, src[FLOWS][WAYS], dst[FLOWS][WAYS]; };
+struct ways { int count, src[FLOWS][WAYS], dst[FLOWS][WAYS]; uint32_t traits[FLOWS][WAYS]; };
 
 static struct sharing draw_ways(const struct cluster *cluster, int flows, struct ways *ways)
 {
@@ -111,7 +113,7 @@ static struct sharing draw_ways(const struct cluster *cluster, int flows, struct
         for (int way = 0; way < ways->count; way++) {
             ways->src[f][way] = draw(gpus);
             ways->dst[f][way] = (ways->src[f][way] + 1 + draw(gpus - 1)) % gpus;
-            add_transfer(&program, (uint32_t)f, ways->src[f][way], ways->dst[f][way]);
+            ways->traits[f][way] = add_transfer(&program, (uint32_t)f, ways->src[f][way], ways->dst[f][way]);
         }
     }
     return sharing_of_program(&program, cluster);
@@ -141,7 +143,7 @@ static void test_max_min(void **state)
         if (!sharing.any)
             continue;
         event_heap_init(&ends, FLOWS);
-        flows_init(&flows, &cluster, FLOWS, 1, 1e-9, &ends);
+        flows_init(&flows, &sharing, &cluster, FLOWS, 1, 1e-9, &ends);
         for (int step = 0; step < 20; step++) {
             for (int k = draw(12); k >= 0; k--) {
                 int f = draw(count), way = draw(ways.count);
@@ -151,7 +153,7 @@ static void test_max_min(void **state)
                 } else {
                     given.src[f] = ways.src[f][way];
                     given.dst[f] = ways.dst[f][way];
-                    start(&flows, &sharing, (uint32_t)f, given.src[f], given.dst[f], 1e9, 0);
+                    start(&flows, &cluster, (uint32_t)f, ways.traits[f][way], given.src[f], given.dst[f], 1e9, 0);
                 }
                 given.there[f] = !given.there[f];
             }
@@ -176,19 +178,19 @@ static void test_progress(void **state)
     struct event_heap ends;
     struct flows flows;
     struct sharing sharing;
-    uint32_t ids[2];
+    uint32_t ids[2], traits[2];
 
     (void)state;
     for (int lane = 0; lane < 2; lane++)
-        add_transfer(&program, program_lane(&program, 0, LANE_COLLECTIVE, lane), 0, 1 + lane);
+        traits[lane] = add_transfer(&program, program_lane(&program, 0, LANE_COLLECTIVE, lane), 0, 1 + lane);
     sharing = sharing_of_program(&program, &cluster);
     assert_true(sharing.any);
     event_heap_init(&ends, 2);
-    flows_init(&flows, &cluster, 2, 1, 0, &ends);
-    start(&flows, &sharing, 0, 0, 1, 10, 0);
+    flows_init(&flows, &sharing, &cluster, 2, 1, 0, &ends);
+    start(&flows, &cluster, 0, traits[0], 0, 1, 10, 0);
     flows_share(&flows, 0);
     assert_true(ends.entries[0].time == 10);
-    start(&flows, &sharing, 1, 0, 2, 3, 4);
+    start(&flows, &cluster, 1, traits[1], 0, 2, 3, 4);
     flows_share(&flows, 4);
     assert_int_equal(event_heap_pop(&ends, ids), 1);
     assert_int_equal(ids[0], 1);

@@ -39,6 +39,7 @@ static const struct { size_t begin, size;
     MEMBER(network.topology.dims),
     MEMBER(network.topology.hop_time), /* follows from hop */
     MEMBER(network.topology.xml),
+    MEMBER(network.topology.hosts),   /* the network's digest has the routes of these hosts */
     MEMBER(network.topology.network), /* tests/unit/topology/simgrid_file.c */
     MEMBER(kinds[0].host.node),
     MEMBER(kinds[0].gpu.node),
