@@ -49,7 +49,7 @@ class Client:
 
     def call(self, tool, **arguments):
         result = self.ask('tools/call', {'name': tool, 'arguments': arguments})['result']
-        assert sum(len(part['text']) for part in result['content']) <= LIMIT
+        assert sum(len(part['text']) for part in result['content']) + len(json.dumps(result.get('structuredContent', ''))) <= LIMIT
         return result, '\n'.join(part['text'] for part in result['content'])
 
     def end(self):
@@ -73,6 +73,14 @@ def mistakes(client):
     assert client.ask('resources/list')['error']['code'] == -32601
     assert client.ask('tools/call', {'name': 'rm', 'arguments': {}})['error']['code'] == -32602
     assert client.ask('tools/call', {'name': 'run', 'arguments': []})['error']['code'] == -32602
+    for line in ('{"id": 7, "method": 5}', '{"id": 7}', '{"method": 5}', '{}'):
+        client.write(line)
+        message = client.get()
+        assert message['error']['code'] == -32600 and message['id'] == (7 if '7' in line else None), message
+    client.write('{"id": 7, "result": {}}')             # answers nothing: it is passed over
+    assert client.ask('ping')['result'] == {}
+    for nothing in ({}, {'arguments': None}):
+        assert client.ask('tools/call', {'name': 'list', **nothing})['result']['isError'] is False
     for line, code in (('{', -32700), ('[]', -32600), ('{"id": {}, "method": "ping"}', -32600), ('{"id": 1, "id": 2}', -32700)):
         client.write(line)
         assert client.get()['error']['code'] == code
@@ -177,6 +185,10 @@ def long_answers(client):
     whole = open(path, encoding='utf-8').read()
     assert len(whole) > LIMIT and len(json.loads(whole)) == 100, text[-200:]
     assert text[:20000] == whole[:20000]
+    for wrong in ({'x' * 9000: 1}, {'batch': {f'k{i}': 1 for i in range(9000)}}, {'y' * 300 + str(i): 1 for i in range(30)}, {'model': '\x01' * 9000}):
+        for arguments in ({'scenario': stages, 'set': wrong}, {'scenario': {**stages, **wrong}}):
+            result, text = client.call('check', **arguments)
+            assert result['structuredContent']['exit_code'] in (2, 4) and result['structuredContent']['errors'], result
     os.rename('dtsim-answers', 'kept')
     os.mkdir('../elsewhere')
     os.symlink('../elsewhere', 'dtsim-answers')         # a link leads out of the folder: nothing is written behind it
@@ -237,7 +249,8 @@ def main():
         for part in (versions, mistakes, tools, calls, whole_lines, budgets, several_trainings, held, long_answers, patience):
             part(client)
         number = client.put('tools/call', {'name': 'run', 'arguments': {'scenario': stages}})
-        assert [message['id'] for message in client.end()] == [number]      # the end of input lets calls end
+        client.server.stdin.write('{"id": "last", "method": "ping"}')       # without the end of its line
+        assert {message['id'] for message in client.end()} == {number, 'last'}      # the end of input lets calls end
 
 
 main()

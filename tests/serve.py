@@ -162,6 +162,22 @@ def memory():
     assert [answer['exit_code'] for answer in answers] == [1, 0], answers
 
 
+def long_names():
+    """What an error says does not grow with what was wrong."""
+    long = 'a' * 100000
+    many = {f'k{i}': 1 for i in range(20000)}
+    server = start('-j', '1')
+    wrong = [{long: 1}, {'batch': many}, many, {'batch.micro': long}, {'batch.' + long: 1}, {'batch': {long: many}},
+             {'strategy.schedule': long}, {'batch.micro': [1] * 20000}]
+    put(server, *({'id': 1, 'scenario': small, 'set': one} for one in wrong))
+    put(server, {'id': 1, 'scenario': small, 'set': many, 'budget': '1 MiB'})
+    answers = end(server)
+    for one, answer in zip(wrong, answers):
+        assert answer['exit_code'] in (2, 4) and len(json.dumps(answer)) < 10000, (str(one)[:80], len(json.dumps(answer)))
+    spent = answers[-1]
+    assert spent['exit_code'] == 7 and all(spent['errors'][0][key] is None for key in ('file', 'line', 'column')), spent
+
+
 def lines():
     server = start('-j', '1')
     server.stdin.write('{"id": 1, "scenario": {\n\n  \r\n' + ' ' * (8 << 20) + '{}\n' + '[' * 100000 + '\n' +
@@ -277,7 +293,7 @@ def as_run():
         print(f'{count} requests, {refused} refused; {len(sample)} as dtsim run --json has them')
 
 
-for test in order, cancel, budgets, lost, idle, keys, pipes, memory, lines, ends, greedy, as_run:
+for test in order, cancel, budgets, lost, idle, keys, pipes, memory, long_names, lines, ends, greedy, as_run:
     begun = time.time()
     test()
     print(f'{test.__name__}: {time.time() - begun:.1f} s', flush=True)

@@ -78,11 +78,12 @@ static int check_sets(const struct arguments *arguments, struct error *err)
     for (size_t i = 0; i < arguments->nsets; i++)
         for (size_t k = 0; k < COUNT(unread); k++) {
             size_t length = strlen(unread[k].section);
+            char shown[4 * CLIP_SIZE];
 
             if (!strncmp(arguments->sets[i], unread[k].section, length) && strchr(".=", arguments->sets[i][length]))
                 rc = error_add(err, EXIT_USAGE, (struct loc){.file = arguments->command->name}, "--set %s: compare simulates iterations, "
-                               "which do not depend on '%s'; expected %s, which read it", arguments->sets[i], unread[k].section,
-                               unread[k].instead);
+                               "which do not depend on '%s'; expected %s, which read it",
+                               text_clip(arguments->sets[i], shown, sizeof shown), unread[k].section, unread[k].instead);
         }
     return rc;
 }

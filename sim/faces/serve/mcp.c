@@ -175,7 +175,7 @@ static void answer(struct server *server, struct call *call, int status, bool la
         words = compact;
     }
     words = fitting(server, tool_of(call), words, MCP_MOST / 5);
-    said = fitting(server, tool_of(call), said, MCP_MOST - strlen(words));
+    said = fitting(server, tool_of(call), said, MCP_MOST - strlen(words) - (errors ? mcp_fit_errors(errors, MCP_MOST / 5) : 0));
     mcp_send_result(call->message, said, words, code, errors);
     json_decref(json);
     json_decref(errors);
@@ -242,7 +242,7 @@ static void take_call(struct server *server, json_t *message)
     struct call call = {.message = message, .budget = budget_of(server, message)};
     json_t *params = json_object_get(message, "params"), *arguments = json_object_get(params, "arguments");
 
-    if (!arguments && json_is_object(params))
+    if ((!arguments || json_is_null(arguments)) && json_is_object(params))
         json_put(params, "arguments", arguments = json_object());
     if (!has_tool(server, tool_of(&call)))
         mcp_send_error(message, MCP_BAD_PARAMS, "there is no tool of that name; tools/list names them");
@@ -257,13 +257,16 @@ static void take_call(struct server *server, json_t *message)
 static void take(struct server *server, const char *text, size_t length)
 {
     json_t *message = json_loadb(text, length, JSON_REJECT_DUPLICATES, NULL);
-    const json_t *id = json_object_get(message, "id");
-    const char *method = json_string_value(json_object_get(message, "method"));
+    const json_t *id = json_object_get(message, "id"), *named = json_object_get(message, "method");
+    bool answers = json_object_get(message, "result") || json_object_get(message, "error");      /* nobody asked for it */
+    const char *method = json_string_value(named);
 
     if (!message)
         mcp_send_error(NULL, MCP_NO_JSON, "the line is not JSON");
     else if (!json_is_object(message) || (id && !json_is_string(id) && !json_is_number(id)))
         mcp_send_error(NULL, MCP_NO_REQUEST, "expected a message of JSON-RPC 2.0, with an id that is a text or a number");
+    else if (named ? !method : !answers)
+        mcp_send_error(message, MCP_NO_REQUEST, "method: expected a text");
     else if (method && !id && !strcmp(method, "notifications/cancelled"))
         cancel(server, message);
     else if (method && id && !strcmp(method, "initialize"))
@@ -279,6 +282,15 @@ static void take(struct server *server, const char *text, size_t length)
     json_decref(message);
 }
 
+static void end_line(struct server *server)
+{
+    if (server->line.count > REQUEST_MOST)
+        mcp_send_error(NULL, MCP_NO_REQUEST, "the line is too long; put the scenario into a file");
+    else if (server->line.count)
+        take(server, server->line.items, server->line.count);
+    server->line.count = 0;
+}
+
 /* 0: standard input has ended. */
 static int read_lines(struct server *server, struct error *err)
 {
@@ -291,14 +303,11 @@ static int read_lines(struct server *server, struct error *err)
         stop = memchr(at, '\n', (size_t)(last - at));
         for (const char *end = stop ? stop : last; at < end && server->line.count <= REQUEST_MOST; at++)
             *GROW(&server->line) = *at;
-        if (!stop)
-            continue;
-        if (server->line.count > REQUEST_MOST)
-            mcp_send_error(NULL, MCP_NO_REQUEST, "the line is too long; put the scenario into a file");
-        else if (server->line.count)
-            take(server, server->line.items, server->line.count);
-        server->line.count = 0;
+        if (stop)
+            end_line(server);
     }
+    if (!count)
+        end_line(server);
     return count > 0;
 }
 

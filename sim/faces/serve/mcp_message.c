@@ -72,6 +72,28 @@ void mcp_send_result(const json_t *request, const char *said, const char *words,
     mcp_send(request, result);
 }
 
+size_t mcp_fit_errors(json_t *errors, size_t most)
+{
+    size_t length = most + 1;
+    char *text, shown[400];
+    const char *key;
+    json_t *value;
+
+    for (size_t i = 0; i < json_array_size(errors); i++)
+        json_object_foreach(json_array_get(errors, i), key, value)
+            if (json_is_string(value) && json_string_length(value) >= sizeof shown)
+                json_object_set_new(json_array_get(errors, i), key,
+                                    json_words(text_clip(json_string_value(value), shown, sizeof shown)));
+    while (length > most) {
+        text = json_text(errors);
+        length = strlen(text);
+        free(text);
+        if (length > most)
+            json_array_remove(errors, json_array_size(errors) - 1);
+    }
+    return length;
+}
+
 void mcp_send_progress(const json_t *request, double seconds, double budget)
 {
     const json_t *params = json_object_get(request, "params");

@@ -17,6 +17,8 @@ void mcp_send_error(const json_t *request, int code, const char *message);
 void mcp_send_welcome(const json_t *request, const char *instructions);
 /* Answers a call: what it said for programs and for people, its exit code, its errors or NULL. */
 void mcp_send_result(const json_t *request, const char *said, const char *words, int code, json_t *errors);
+/* Leaves so many of the errors that their JSON has at most `most` bytes, and cuts long texts of theirs; words say all. Its length. */
+size_t mcp_fit_errors(json_t *errors, size_t most);
 /* Tells whoever asked for it how many s of its budget a call has run. */
 void mcp_send_progress(const json_t *request, double seconds, double budget);
 /* Whether a message could not be written: then an error. */

@@ -74,7 +74,8 @@ int request_tree(struct arena *arena, const char *name, const char *text, size_t
                : conf_parse(arena, name, text, length, root, err);
     free(plain);
     for (int i = before; i < err->count; i++)
-        err->messages[i].loc.line = line;
+        if (err->messages[i].loc.file)           /* else it is of no place: a budget is spent */
+            err->messages[i].loc.line = line;
     if (!rc)
         move_to_line(*root, line);
     return rc;

@@ -72,6 +72,8 @@ struct node *node_merge(struct arena *arena, const struct node *base, const stru
  * path is shared by aliases, only this path's copy changes. Messages name the place "--set PATH=VALUE". Error code:
  * EXIT_USAGE if there is no '=' or no path. */
 int conf_set(struct arena *arena, struct node *root, const char *assignment, struct error *err);
+/* That place; a long assignment is cut. In the arena. */
+struct loc conf_set_place(struct arena *arena, const char *assignment);
 
 /* Begins many changes of one tree: until conf_changed(), conf_set and conf_put copy each node on their paths once, and not
  * for each of them; and after one that fails, the tree is good for nothing. */

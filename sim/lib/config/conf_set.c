@@ -171,10 +171,17 @@ int conf_put(struct arena *arena, struct node *root, const char *path, struct no
                                                                                                                   : 0;
 }
 
+struct loc conf_set_place(struct arena *arena, const char *assignment)
+{
+    char shown[4 * CLIP_SIZE];
+
+    return (struct loc){.file = arena_printf(arena, "--set %s", text_clip(assignment, shown, sizeof shown))};
+}
+
 int conf_set(struct arena *arena, struct node *root, const char *assignment, struct error *err)
 {
     static const char word[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./+";
-    struct loc loc = {arena_printf(arena, "--set %s", assignment), 0, 0};
+    struct loc loc = conf_set_place(arena, assignment);
     const char *equals = strchr(assignment, '=');
     struct node *value;
     struct path path = {.count = 0};

@@ -132,7 +132,7 @@ static void name_axis(struct builder *builder, const char *path, struct node *va
 static int read_set(struct builder *builder, const char *set)
 {
     const char *equals = strchr(set, '=');
-    struct loc loc = {.file = arena_printf(builder->arena, "--set %s", set)};
+    struct loc loc = conf_set_place(builder->arena, set);
     struct node *root = node_mapping(builder->arena), *values;
     const char *path;
 

@@ -82,7 +82,7 @@ static int add_set(struct arena *arena, struct node *section, const char *set, s
 {
     struct node *root = node_mapping(arena), *grid = node_get(section, "grid"), *values;
     const char *equals = strchr(set, '='), *name;
-    struct loc loc = {arena_printf(arena, "--set %s", set), 0, 0};
+    struct loc loc = conf_set_place(arena, set);
 
     if (!equals || equals == set)
         return error_add(err, EXIT_USAGE, loc, "expected PATH=VALUES such as strategy.tensor=1,2,4");
