@@ -50,6 +50,11 @@ with tempfile.TemporaryDirectory() as scratch:
             out.write(done.stdout)
         with open('cluster.yaml', 'w', encoding='utf-8') as out:
             out.write(f'platform: {platform}\ncommunication: ./mine.yaml\n')
+        assert 'the network between nodes: not measured' in done.stderr, done.stderr
+        with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'platforms', 'communication', 'nccl-ampere.yaml'), encoding='utf-8') as base:
+            kept = re.findall(r'network_share: [0-9.]+', base.read())
+        if platform == 'dgx-a100':
+            assert re.findall(r'network_share: [0-9.]+', done.stdout) == kept, done.stdout
         found = float(re.search(r'latencies x ([0-9.]+)', done.stderr)[1])
         after = float(re.search(r'profile, ([0-9.]+) %', done.stderr)[1])
         assert abs(found / factor - 1) < 0.06, (platform, op, factor, done.stderr)
@@ -59,5 +64,8 @@ with tempfile.TemporaryDirectory() as scratch:
         write_log([row for row in rows if row[0] >= 1 << 24], op, factor)
         done = dtsim('import', 'nccl-tests', 'log', '--platform', platform)
         assert "latencies: as the platform's" in done.stderr, done.stderr
+    write_log(rows, op, 20)
+    done = subprocess.run([DTSIM, 'import', 'nccl-tests', 'log', '--platform', platform], capture_output=True, text=True, check=False)
+    assert done.returncode == 4 and 'with the best factors' in done.stderr and not done.stdout, done.stderr
     done = subprocess.run([DTSIM, 'import', 'nccl-tests', 'log', '--platform', 'dgx-h1000'], capture_output=True, text=True, check=False)
     assert done.returncode == 4 and "did you mean 'dgx-h100'" in done.stderr, done.stderr

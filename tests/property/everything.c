@@ -45,6 +45,7 @@ static void expect_rules(struct simulated *simulated)
     const char *text = simulated->text;
     struct run memory = {0};
     struct error err = {0};
+    size_t met;
     double difference;
 
     expect_shares(metrics, text);
@@ -58,7 +59,7 @@ static void expect_rules(struct simulated *simulated)
     run_release(&memory);
     if (simulated->run.lowered.program.ops.count > 5000)
         return;
-    if (run_verify(&simulated->run, ENGINE_SIMGRID, &difference, &err))
+    if (run_verify(&simulated->run, ENGINE_SIMGRID, &difference, &met, &err))
         fail_at(text, &err);
     if (difference > 1e-9)
         fail_msg("on simgrid starts and ends differ by %g of the iteration in\n%s", difference, text);

@@ -155,7 +155,9 @@ static void compare_file(const char *path, const char *what, size_t way, bool wh
     if (whole)
         expect_near("the iteration time", run.metrics.iteration_time, reference.metrics.iteration_time, what);
     if (whole && ways[way].count > 1) {
-        assert_int_equal(run_verify(&run, ENGINE_IDEAL, &without, &err), 0);
+        size_t met;
+
+        assert_int_equal(run_verify(&run, ENGINE_IDEAL, &without, &met, &err), 0);
         if (without < 1e-3)
             fail_msg("nothing contends in %s", what);
     }

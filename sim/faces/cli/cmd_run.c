@@ -42,10 +42,12 @@ static void verify(const struct run *run, struct error *err)
     enum engine own = (enum engine)run->workload->scenario->simulation.engine;
     enum engine other = own == ENGINE_SIMGRID ? ENGINE_FAST : ENGINE_SIMGRID;
     double difference;
+    size_t met;
 
-    if (run_verify(run, other, &difference, err))
+    if (run_verify(run, other, &difference, &met, err))
         return;
-    fprintf(stderr, "%zu operations replayed on %s: ", run->lowered.program.ops.count, engine_names[other]);
+    fprintf(stderr, "%zu operations replayed on %s, of which SimGrid computed %zu: transfers that meet others; ", run->lowered.program.ops.count,
+            engine_names[other], met);
     if (difference > 0)
         fprintf(stderr, "starts and ends differ by at most %.2g of the iteration time\n", difference);
     else

@@ -217,6 +217,8 @@ static int parse_option(const struct command *command, int argc, char **argv, in
             return usage_error(command, "%s: expected %s after it", word, option->kind == OPTION_SET ? option->value : "a value");
         if (arguments->ngiven == COUNT(arguments->given) && option->kind != OPTION_SET)
             return usage_error(command, "%s: at most %zu options", word, COUNT(arguments->given));
+        if (option->value && !option->many && option->kind != OPTION_SET && arguments->values[k] && strcmp(arguments->values[k], value))
+            return usage_error(command, "%s: given twice, as '%s' and as '%s'; expected one of them", option->name, arguments->values[k], value);
         arguments->values[k] = value;
         if (option->kind != OPTION_SET) {
             arguments->given[arguments->ngiven].option = k;

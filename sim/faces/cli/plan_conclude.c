@@ -47,7 +47,10 @@ static void print_why(const json_t *first, const json_t *second, FILE *out)
     int said = 0;
 
     if (!(other > time)) {
-        fputs("the first two take the same time\n", out);
+        if (other < time)
+            fprintf(out, "the second is %.2g %% faster, which predictions do not tell apart\n", 100 * (time / other - 1));
+        else
+            fputs("the first two take the same time\n", out);
         return;
     }
     fprintf(out, "the first is %s faster than the second:", percent_text(other / time - 1, text, sizeof text));

@@ -42,7 +42,8 @@ const char *certainty_anchor(struct arena *arena, struct metrics *metrics, const
 {
     struct anchor of = {.likeness = likeness_of(scenario, metrics)};
     const char *why = anchors_refused(arena, anchors, &of);
-    const struct anchor *same;
+    double measured, apart;
+    bool same;
     struct correction correction;
     double time = metrics->iteration_time;
 
@@ -50,16 +51,16 @@ const char *certainty_anchor(struct arena *arena, struct metrics *metrics, const
         return why;
     certainty_shares(metrics, of.shares);
     correction = anchors_correct(anchors, &of, certainty_ratio(scenario, metrics));
-    same = anchors_same(anchors, &of, time);
+    same = anchors_same(anchors, &of, time, &measured, &apart) > 0;
     if (same) {          /* who measures it again is nearer than another configuration */
         const struct ratio_expectation ratio = certainty_ratio(scenario, metrics);
 
-        correction.factor = same->measured / time;
-        correction.within = ratio.within;
-        correction.most = 2 * ratio.within;
+        correction.factor = measured / time;
+        correction.within = fmax(ratio.within, apart);
+        correction.most = fmax(2 * ratio.within, apart);
     }
     scale_times(metrics, correction.factor);
-    metrics->anchored.same = same != NULL;
+    metrics->anchored.same = same;
     metrics->anchored.used = (double)correction.used;
     metrics->anchored.factor = correction.factor;
     for (int class = 0; class < ANCHOR_CLASSES; class++)

@@ -342,8 +342,6 @@ static void count_energy(struct metrics *m, const struct scenario *scenario)
     m->power += energy_idle_power(scenario);
     m->energy = m->power * m->iteration_time * energy_pue(scenario);
     m->energy_error = isnan(m->energy) ? NAN : energy_error(scenario, mean);
-    for (int r = 0; ranks && r < m->nranks; r++)
-        m->energy_error = isnan(m->energy) ? NAN : fmax(m->energy_error, energy_error(scenario, ranks[r]));
     free(ranks);
 }
 

@@ -353,7 +353,7 @@ int simulate(const struct workload *workload, struct simulate_options options, s
     return check_metrics(run, err);
 }
 
-int run_verify(const struct run *run, enum engine engine, double *difference, struct error *err)
+int run_verify(const struct run *run, enum engine engine, double *difference, size_t *met, struct error *err)
 {
     struct timeline timeline;
     int rc;
@@ -362,6 +362,7 @@ int run_verify(const struct run *run, enum engine engine, double *difference, st
     rc = replay(engine, &run->lowered.program, &run->workload->scenario->cluster, &timeline, err);
     if (!rc)
         *difference = timeline_difference(&run->timeline, &timeline);
+    *met = timeline.met + run->timeline.met;
     timeline_release(&timeline);
     return rc;
 }

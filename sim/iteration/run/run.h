@@ -41,9 +41,9 @@ struct simulate_options simulate_numbers_of(const struct scenario *scenario);
  * case (a zeroed struct too). Errors: the errors of lower() and of the engine; EXIT_STOPPED where the budget of the
  * scenario's progress is spent: run->metrics.ranks is not NULL if only the causes are missing then. */
 int simulate(const struct workload *workload, struct simulate_options options, struct run *run, struct error *err);
-/* Replays the program of a run on another engine; sets `difference` to timeline_difference() of the two. Collectives
- * that the first engine measured keep their durations. Errors: the engine's. */
-int run_verify(const struct run *run, enum engine engine, double *difference, struct error *err);
+/* Replays the program of a run on another engine; sets `difference` to timeline_difference() of the two, and `met` to
+ * the transfers that SimGrid computed, as they meet others. Collectives that the first engine measured keep their durations. Errors: the engine's. */
+int run_verify(const struct run *run, enum engine engine, double *difference, size_t *met, struct error *err);
 void run_release(struct run *run);
 
 #endif

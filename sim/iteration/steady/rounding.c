@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/progress.h"
 #include "engine/jitter.h"
 #include "engine/replay.h"
 
@@ -56,7 +57,7 @@ bool rounding_grows(const struct timeline *timeline, const struct cluster *clust
     jitter_apply(&program, DIFFERENCE, 1);
     timeline_init(&other, &program);
     replay_fast(&program, cluster, &other);
-    grows = timeline_difference(timeline, &other) > MOST_GROWN;
+    grows = !progress_over(program.progress) && timeline_difference(timeline, &other) > MOST_GROWN;
     timeline_release(&other);
     program_release(&program);
     return grows;

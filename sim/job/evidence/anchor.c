@@ -254,19 +254,26 @@ struct correction anchors_correct(const struct anchors *anchors, const struct an
     return correction;
 }
 
-const struct anchor *anchors_same(const struct anchors *anchors, const struct anchor *of, double predicted)
+size_t anchors_same(const struct anchors *anchors, const struct anchor *of, double predicted, double *measured, double *apart)
 {
     const double same = 1e-4;        /* by which engines differ */
-    const struct anchor *found = NULL;
+    double sum = 0, least = INFINITY, most = 0;
     struct arena arena = {0};
+    size_t count = 0;
 
-    for (size_t i = 0; i < anchors->list.count && !found; i++) {
+    for (size_t i = 0; i < anchors->list.count; i++) {
         const struct anchor *anchor = &anchors->list.items[i];
 
-        if (!refused(&arena, anchor, of) && similarity(&anchor->likeness, &of->likeness) > 1 - same &&
-            fabs(log(anchor->predicted / predicted)) < same)
-            found = anchor;
+        if (refused(&arena, anchor, of) || similarity(&anchor->likeness, &of->likeness) <= 1 - same ||
+            fabs(log(anchor->predicted / predicted)) >= same)
+            continue;
+        count++;
+        sum += log(anchor->measured);
+        least = fmin(least, anchor->measured);
+        most = fmax(most, anchor->measured);
     }
     arena_release(&arena);
-    return found;
+    *measured = !count ? NAN : count == 1 ? least : exp(sum / (double)count);
+    *apart = count ? most / least - 1 : NAN;
+    return count;
 }

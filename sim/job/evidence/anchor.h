@@ -43,7 +43,8 @@ struct correction {
  * root mean square of these residuals alone, from three on. */
 struct correction anchors_correct(const struct anchors *anchors, const struct anchor *of,
                                   struct ratio_expectation published);
-/* The anchor that is the run itself: alike, as similar as can be, and of the same predicted time (`predicted`, s); NULL: none is. */
-const struct anchor *anchors_same(const struct anchors *anchors, const struct anchor *of, double predicted);
+/* How many anchors are the run itself: alike, as similar as can be, and of the same predicted time (`predicted`, s). *measured: s,
+ * their geometric mean; *apart: the share by which the longest is longer than the shortest. Both NaN where there are none. */
+size_t anchors_same(const struct anchors *anchors, const struct anchor *of, double predicted, double *measured, double *apart);
 
 #endif

@@ -210,6 +210,7 @@ struct timeline {
     double makespan;         /* the latest end; 0 for an empty program */
     double *moved;           /* of a watched one: how much each end changes (timeline_watch); of any other NULL */
     bool unclear;            /* what shared a link at one time changes by unequal times: `moved` does not tell what follows */
+    size_t met;              /* simgrid: the transfers that it computed, as they meet others; the rest take what they take alone */
     /* Of a program that was cut short (steady/steady.h); of any other NULL. */
     struct repeat *repeats;  /* one for each `repeat_ranks` ranks: of a replica, or of all replicas */
     int repeat_ranks;

@@ -101,6 +101,8 @@ int replay_simgrid(const struct program *program, const struct cluster *cluster,
         if (!result && timeline_difference(&fast, timeline) > SAME)
             result = replay_flows(program, cluster, costs, NULL, timeline, err);
         timeline_release(&fast);
+        for (size_t i = 0; i < program->ops.count; i++)
+            timeline->met += met[i];
     }
     free(met);
     sharing_release(&sharing);

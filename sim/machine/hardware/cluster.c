@@ -317,6 +317,7 @@ void cluster_key(const struct cluster *cluster, struct cache_key *key)
 {
     field_key(&cluster_table, cluster, key);
     cache_key_add(key, &cluster->ideal, sizeof cluster->ideal);
+    cache_key_add(key, &cluster->narrower, sizeof cluster->narrower);
     topology_key(&cluster->network.topology, key);
     for (int i = 0; i < cluster->between.count; i++) {
         const struct part_pair *pair = &cluster->between.pairs[i];

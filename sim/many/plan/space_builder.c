@@ -31,18 +31,29 @@ void add_rule(struct builder *builder, const char *why, const char *format, ...)
     node_append(builder->arena, builder->where, node_scalar(builder->arena, arena_strdup(builder->arena, text), true));
 }
 
-bool axes_are_ours(const struct space_axis *axes, size_t count, const char *text)
+/* Whether the path stands in the text, as a whole. */
+static bool names_path(const char *text, const char *path)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz_0123456789.";
+    size_t length = strlen(path);
+    const char *at = text;
+
+    while ((at = strstr(at, path)) && (strspn(at, letters) != length || (at > text && strchr(letters, at[-1]))))
+        at += length;
+    return at;
+}
+
+bool axes_are_ours(const struct space_axis *axes, size_t count, const char *text)
+{
+    static const char software[] = "software.";
+    char said[128];
 
     for (size_t i = 0; i < count; i++) {
-        size_t length = strlen(axes[i].path);
-        const char *at = text;
+        bool switches = !strncmp(axes[i].path, software, sizeof software - 1);
 
-        while (axes[i].why && (at = strstr(at, axes[i].path)) && (strspn(at, letters) != length ||
-                                                                   (at > text && strchr(letters, at[-1]))))
-            at += length;
-        if (axes[i].why && at)
+        /* conditions of a release know its switches as what they are in a strategy */
+        snprintf(said, sizeof said, "strategy.%s", axes[i].path + (switches ? sizeof software - 1 : 0));
+        if (axes[i].why && (names_path(text, axes[i].path) || (switches && names_path(text, said))))
             return true;
     }
     return false;

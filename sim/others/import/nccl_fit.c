@@ -17,6 +17,7 @@
 enum { FACTORS = 1 + PROTOCOL_COUNT, ROUNDS = 3, STEPS = 16 };
 #define WIDEST 1.4               /* the most that the logarithm of all factors together may be, */
 #define NARROW 0.4               /* and by which one of them may differ from these in a round */
+#define MOST_OFF 0.5             /* rows that are further off with every factor are none of such a platform */
 
 struct fitting {
     struct arena *arena;
@@ -24,6 +25,7 @@ struct fitting {
     struct published published;
     double factors[FACTORS];
     bool told[FACTORS];
+    bool inside, network;            /* the rows cross links of these */
     struct error *err;
 };
 
@@ -33,6 +35,27 @@ static const struct scaled { const char *key; enum unit unit; } scaled[] = {
     {"inside_most", UNIT_BANDWIDTH}, {"network_most", UNIT_BANDWIDTH}, {"nic_most", UNIT_BANDWIDTH},
 };
 
+/* Whether the rows cross what the key is of. */
+static bool is_crossed(const struct fitting *fitting, const char *key)
+{
+    static const char *const network[] = {"network", "spanning", "nic_"};
+    bool of_network = false;
+
+    for (size_t i = 0; i < COUNT(network); i++)
+        of_network |= !strncmp(key, network[i], strlen(network[i]));
+    return of_network ? fitting->network : fitting->inside || strncmp(key, "inside", 6);
+}
+
+/* Whether the rows are of what the part of the profile is for. */
+static bool is_measured(const struct fitting *fitting, const char *part)
+{
+    const struct published_row *row = fitting->published.rows.items;
+    const char *op = collective_op_names[row->op], *own = !strcmp(op, "all_to_all") || !strcmp(op, "send") ? op : NULL;
+    bool apart = !strcmp(part, "all_to_all") || !strcmp(part, "send");
+
+    return apart || own ? own && !strcmp(part, own) : true;
+}
+
 /* A value times its factor; a share of a data sheet's rate is at most 1. */
 static struct node *scale_value(const struct fitting *fitting, const char *key, struct node *value, int protocol)
 {
@@ -40,7 +63,7 @@ static struct node *scale_value(const struct fitting *fitting, const char *key, 
     double number;
 
     for (size_t i = 0; i < COUNT(scaled) && value->kind == NODE_SCALAR; i++)
-        if (!strcmp(key, scaled[i].key) && !unit_parse(scaled[i].unit, value->text, &number, why, sizeof why)) {
+        if (!strcmp(key, scaled[i].key) && is_crossed(fitting, key) && !unit_parse(scaled[i].unit, value->text, &number, why, sizeof why)) {
             number *= fitting->factors[scaled[i].unit == UNIT_TIME ? 0 : 1 + protocol];
             if (scaled[i].unit == UNIT_NUMBER)
                 snprintf(text, sizeof text, "%.4g", fmin(1, number));
@@ -62,8 +85,9 @@ static struct node *scale_tree(const struct fitting *fitting, const struct node 
 
         for (int p = 0; p < PROTOCOL_COUNT; p++)
             own = !strcasecmp(tree->keys[i], protocol_names[p]) ? p : own;
-        node_put(fitting->arena, copy, tree->keys[i], tree->items[i]->kind == NODE_MAPPING ? scale_tree(fitting, tree->items[i], own) :
-                 scale_value(fitting, tree->keys[i], tree->items[i], own));
+        node_put(fitting->arena, copy, tree->keys[i], tree->items[i]->kind != NODE_MAPPING ?
+                 scale_value(fitting, tree->keys[i], tree->items[i], own) :
+                 tree == fitting->base && !is_measured(fitting, tree->keys[i]) ? tree->items[i] : scale_tree(fitting, tree->items[i], own));
     }
     return copy;
 }
@@ -145,6 +169,52 @@ static void find_told(struct fitting *fitting, const int uses[PROTOCOL_COUNT])
         fitting->told[1 + p] = uses[p] >= 2;
 }
 
+/* Which links the rows cross. */
+static void find_crossed(struct fitting *fitting)
+{
+    int whole = cluster_node_gpus(&fitting->published.cluster, 0);
+
+    for (size_t i = 0; i < fitting->published.rows.count; i++) {
+        const struct published_row *row = (const struct published_row *)fitting->published.rows.items + i;
+        int each = row->per_node ? row->per_node : whole;
+
+        fitting->inside |= each > 1;
+        fitting->network |= row->ranks > each;
+    }
+}
+
+static int check_fit(const struct fitting *fitting, const char *platform, double after)
+{
+    struct loc loc = {.file = "--platform"};
+    bool any = false;
+
+    for (int i = 0; i < FACTORS; i++)
+        any |= fitting->told[i];
+    if (!any)
+        return error_add(fitting->err, EXIT_INPUT, loc, "nothing can be fitted: neither two sizes of at most 64 KiB nor two larger ones of "
+                         "one protocol; leave --platform out");
+    if (exp(after) - 1 > MOST_OFF)
+        return error_add(fitting->err, EXIT_INPUT, loc, "with the best factors the rows are still %.0f %% off %s (root mean square); "
+                         "expected measurements of such nodes; is a row no measurement of the network?", 100 * (exp(after) - 1), platform);
+    return 0;
+}
+
+/* Refuses a platform whose GPU the log does not name. `said`: the cluster that the log names, or NULL. */
+static int check_gpu(struct fitting *fitting, struct node *said, const char *platform)
+{
+    struct arena *arena = fitting->arena;
+    struct error unheard = {0};
+    struct cluster of_log = {0};
+    const char *theirs = NULL, *ours = cluster_gpu_name(&fitting->published.cluster, 0);
+
+    if (said && !cluster_load(arena, said, &of_log, &unheard))
+        theirs = cluster_gpu_name(&of_log, 0);
+    error_release(&unheard);
+    return theirs && ours && strcmp(theirs, ours) ?
+           error_add(fitting->err, EXIT_INPUT, (struct loc){.file = "--platform"}, "%s has %s, and the log names %s; expected a platform "
+                     "of these", platform, ours, theirs) : 0;
+}
+
 static void say_factors(const struct fitting *fitting, double before, double after, FILE *notes)
 {
     fprintf(notes, "%zu rows: %.1f %% off with the platform's own profile, %.1f %% with this one (root mean square)\n",
@@ -158,6 +228,8 @@ static void say_factors(const struct fitting *fitting, double before, double aft
             fprintf(notes, "%s%s: as the platform's; fewer than two rows %s\n", i ? "rates of " : "latencies", of,
                     i ? "of more than 64 KiB use it" : "have 64 KiB or less");
     }
+    if (!fitting->network || !fitting->inside)
+        fprintf(notes, "%s: not measured, as the platform's\n", fitting->network ? "links inside of nodes" : "the network between nodes");
 }
 
 /* The tree of the platform's profile. */
@@ -182,7 +254,7 @@ static const struct node *base_of(struct arena *arena, const char *platform, str
 struct node *nccl_fit(struct arena *arena, struct node *table, const char *platform, FILE *notes, struct error *err)
 {
     struct fitting fitting = {.arena = arena, .base = base_of(arena, platform, err), .err = err};
-    struct node *cluster = node_mapping(arena), *profile;
+    struct node *cluster = node_mapping(arena), *said = node_get(table, "cluster"), *profile;
     int uses[PROTOCOL_COUNT] = {0};
     double before, after;
 
@@ -190,6 +262,9 @@ struct node *nccl_fit(struct arena *arena, struct node *table, const char *platf
     node_put(arena, table, "cluster", cluster);
     if (!fitting.base || published_read(arena, table, &fitting.published, err))
         return NULL;
+    if (check_gpu(&fitting, said, platform))
+        return NULL;
+    find_crossed(&fitting);
     for (int i = 0; i < FACTORS; i++)
         fitting.factors[i] = 1;
     before = after = error_with(&fitting, uses);
@@ -203,7 +278,7 @@ struct node *nccl_fit(struct arena *arena, struct node *table, const char *platf
         if (after > 0.99 * last)
             break;
     }
-    if (isnan(after))
+    if (isnan(after) || check_fit(&fitting, platform, after))
         return NULL;
     say_factors(&fitting, before, after, notes);
     profile = scale_tree(&fitting, fitting.base, PROTOCOL_SIMPLE);

@@ -53,16 +53,20 @@ static void one(void **state)
 /* A run is an anchor where all that is known of both is the same, and so is the predicted time. */
 static void same(void **state)
 {
-    struct anchor items[] = {run_of(1.3, 0.2), run_of(1.2, 0.1)}, other = run_of(1, 0.1), strange = other;
-    const struct anchors anchors = {.list = {items, 2, 2}};
+    struct anchor items[] = {run_of(1.3, 0.2), run_of(1.2, 0.1), run_of(1.5, 0.1)}, other = run_of(1, 0.1), strange = other;
+    const struct anchors anchors = {.list = {items, 3, 3}}, one = {.list = {items, 2, 2}};
+    double measured, apart;
 
     (void)state;
-    assert_ptr_equal(anchors_same(&anchors, &other, 1.00005), &items[1]);
-    assert_null(anchors_same(&anchors, &other, 1.01));
+    assert_int_equal(anchors_same(&one, &other, 1.00005, &measured, &apart), 1);
+    assert_true(fabs(measured - items[1].measured) < 1e-12 && apart == 0);
+    assert_int_equal(anchors_same(&anchors, &other, 1.00005, &measured, &apart), 2);    /* measured twice */
+    assert_true(fabs(measured - sqrt(items[1].measured * items[2].measured)) < 1e-12 && fabs(apart - 0.25) < 1e-12);
+    assert_int_equal(anchors_same(&anchors, &other, 1.01, &measured, &apart), 0);
     other.likeness.tokens *= 2;
     strcpy(strange.likeness.model, "n");
-    assert_null(anchors_same(&anchors, &other, 1));
-    assert_null(anchors_same(&anchors, &strange, 1));
+    assert_int_equal(anchors_same(&anchors, &other, 1, &measured, &apart), 0);
+    assert_int_equal(anchors_same(&anchors, &strange, 1, &measured, &apart), 0);
 }
 
 /* Where measured is predicted nothing is corrected. */
