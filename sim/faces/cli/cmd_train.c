@@ -25,7 +25,7 @@ struct request {
     bool printed;                   /* anything was printed */
     struct sheet sheet;             /* of several values of --set; the same as JSON */
     json_t *rows;
-    size_t failed, refused;         /* rows without a training; those of them that are wrong, and not merely infeasible */
+    size_t failed, refused;         /* failed: rows without a training; refused: those of them whose input is wrong, where others do not fit */
     int code;                       /* of the first that failed, or of what stopped all */
 };
 

@@ -155,8 +155,8 @@ _Noreturn static void give_up(const char *what, const char *name)
     exit(EXIT_FAILURE);
 }
 
-/* The number of a link, from 0 in the order in which routes cross them. One that no two messages share has room for those of
- * all GPUs (read_route). */
+/* The number of a link: links count from 0 in the order in which routes cross them. A link that no two messages share gets a
+ * bandwidth for the messages of all GPUs (read_route). */
 static uint32_t number_of(struct file_tables *tables, sg_link_t link)
 {
     const char *name = sg_link_get_name(link);

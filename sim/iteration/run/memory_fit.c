@@ -162,7 +162,7 @@ char *memory_shortage(const struct run *run, char *buffer, size_t size)
     return buffer;
 }
 
-/* How many GPUs hold it, and the tokens of a sample: activations may be those of a length that nobody said. */
+/* Says how many GPUs the job has, and how long a sample is: nobody may have said the length that activations follow. */
 static const char *sizes_text(struct arena *arena, const struct scenario *scenario)
 {
     const struct model *model = &scenario->model;

@@ -46,8 +46,8 @@ struct sandbox_run {
 
 /* The version of Landlock that the kernel has; 0: none. */
 int sandbox_abi(void);
-/* This process and its children open no file from now on but those of the folder and of /usr, and, to read, those that are named
- * up to NULL; they start no program and make no connection. -1: errno says why Landlock does not hold them. */
+/* From now on this process and its children open files of the folder and of /usr alone, and read those of `read` (up to NULL). They
+ * start no program and make no connection. -1: errno says why Landlock does not hold them. */
 int sandbox_confine(const char *folder, const char *const *read);
 /* Whether Landlock will hold the program. */
 bool sandbox_holds(const struct sandbox *sandbox);

@@ -13,7 +13,7 @@
 #include "validate/published.h"
 
 #define SMALL 65536.0            /* B up to which latencies decide a time; beyond, rates do too */
-/* The first factor is of latencies; then those of the protocols' rates. */
+/* The first factor multiplies latencies. Each of the others multiplies the rates of one protocol. */
 enum { FACTORS = 1 + PROTOCOL_COUNT, ROUNDS = 3, STEPS = 16 };
 #define WIDEST 1.4               /* the most that the logarithm of all factors together may be, */
 #define NARROW 0.4               /* and by which one of them may differ from these in a round */
@@ -46,14 +46,12 @@ static bool is_crossed(const struct fitting *fitting, const char *key)
     return of_network ? fitting->network : fitting->inside || strncmp(key, "inside", 6);
 }
 
-/* Whether the rows are of what the part of the profile is for. */
+/* Whether the rows depend on this part of the profile. All-to-alls have a part of their own; no row is of a single message. */
 static bool is_measured(const struct fitting *fitting, const char *part)
 {
     const struct published_row *row = fitting->published.rows.items;
-    const char *op = collective_op_names[row->op], *own = !strcmp(op, "all_to_all") || !strcmp(op, "send") ? op : NULL;
-    bool apart = !strcmp(part, "all_to_all") || !strcmp(part, "send");
 
-    return apart || own ? own && !strcmp(part, own) : true;
+    return strcmp(part, "send") && !strcmp(part, "all_to_all") == (row->op == COLLECTIVE_ALL_TO_ALL);
 }
 
 /* A value times its factor; a share of a data sheet's rate is at most 1. */
@@ -74,7 +72,7 @@ static struct node *scale_value(const struct fitting *fitting, const char *key, 
     return value;
 }
 
-/* A copy in which what stands under a protocol's name has its factors; elsewhere those of Simple hold. */
+/* A copy of the tree. Values under a protocol's name are multiplied by that protocol's factor, all other values by Simple's. */
 static struct node *scale_tree(const struct fitting *fitting, const struct node *tree, int protocol)
 {
     struct node *copy = node_mapping(fitting->arena);
