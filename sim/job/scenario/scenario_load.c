@@ -14,6 +14,7 @@
 #include "kernels/costs.h"
 #include "layout/layout.h"
 #include "model/model.h"
+#include "scenario/price.h"
 #include "schedule/order.h"
 #include "schedule/schedule.h"
 

@@ -3,7 +3,6 @@
 #ifndef DTSIM_TRAIN_SECTION_H
 #define DTSIM_TRAIN_SECTION_H
 
-#include "hardware/cluster.h"
 #include "hardware/gpu.h"
 
 /* "10 min", "500 steps" or "auto". */
@@ -146,9 +145,5 @@ int training_load(struct arena *arena, const struct node *value, void *spec, str
 
 /* Whether the section says how much is trained, not just the power of single iterations (`energy` alone); NULL: false. */
 bool training_says_amount(const struct training_spec *spec);
-
-/* $ an hour of one GPU of the cluster where `price` is a mapping of names to prices: of its platform or GPU; the mean over the GPUs
- * of its parts; NaN: one of them has none. Errors: a name that no platform and no GPU has, or may be of several; two names of one. */
-int price_of_own(struct arena *arena, const struct node *price, const struct cluster *cluster, double *own, struct error *err);
 
 #endif
